@@ -6,6 +6,7 @@
 #include "test/unit/udp_ends.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/udp.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -190,10 +191,29 @@ void test_reaches_groups_of_its_ip_version(void)
 	TEST_ASSERT_FALSE(reaches(&path));
 }
 
-/* Returns true if wire b gets what a sends to the group. */
-static bool hears_group(const union ibv_gid *group)
+static union ibv_gid joined; /* that b is in */
+
+/* Groups of other processes on this machine are others. */
+static union ibv_gid own_group(uint8_t first)
 {
-	const struct sim_route by = udp_route(&gid_a, group);
+	return (union ibv_gid){.raw = {[10] = 0xff,
+				       [11] = 0xff,
+				       [12] = first,
+				       [13] = (uint8_t)(getpid() >> 16 & 0x7f),
+				       [14] = (uint8_t)(getpid() >> 8),
+				       [15] = (uint8_t)getpid()}};
+}
+
+static void join_group(void)
+{
+	joined = own_group(237);
+	TEST_ASSERT_EQUAL_INT(0, wire_b->way.join(wire_b->way.arg, &device_b, &joined));
+}
+
+/* Returns true if wire b gets what a sends to the group. */
+static bool hears_group(const union ibv_gid *to)
+{
+	const struct sim_route by = udp_route(&gid_a, to);
 
 	arrivals = 0;
 	send_packet(&by, 1, 10);
@@ -202,39 +222,71 @@ static bool hears_group(const union ibv_gid *group)
 	return arrivals == 1 && arrived[0].checked;
 }
 
-static int child_joins_again(const union ibv_gid *group, const union ibv_gid *left)
+static int child_joins_again(void)
 {
-	if (wire_b->way.join(wire_b->way.arg, &device_b, left) || wire_a->resume(wire_a) ||
-	    wire_b->resume(wire_b) || !hears_group(group) || !hears_group(left))
+	const union ibv_gid left = own_group(236);
+
+	if (wire_b->way.join(wire_b->way.arg, &device_b, &left) || wire_a->resume(wire_a) ||
+	    wire_b->resume(wire_b) || !hears_group(&joined) || !hears_group(&left))
 		return 1;
-	wire_b->way.leave(wire_b->way.arg, &device_b, left);
-	return !hears_group(group) || hears_group(left);
+	wire_b->way.leave(wire_b->way.arg, &device_b, &left);
+	return !hears_group(&joined) || hears_group(&left);
 }
 
-/* The child of a fork() joins what the parent had joined, and what it joins itself before it has a socket,
- * once the parent has left the addresses. */
-void test_a_child_joins_the_groups_again(void)
+/* A program that shares nothing has the group first. Then the child has neither the group nor the address of its
+ * device, and tries again later. */
+static int child_waits_for_a_group(void)
 {
-	const union ibv_gid group = udp_gid("239.1.2.3"), left = udp_gid("239.1.2.4");
+	const int fd = udp_plain(&joined, SIM_UDP_PORT);
+
+	if (wire_a->resume(wire_a) || wire_b->resume(wire_b) != EADDRINUSE)
+		return 1;
+	close(udp_plain(&gid_b, SIM_UDP_PORT));
+	close(fd);
+	return wire_b->resume(wire_b) || !hears_group(&joined);
+}
+
+/* Runs the function in the child of a fork(), once the parent has closed its wires. `early` runs in the parent while
+ * the child waits. */
+static void in_child_that_outlives(int (*run)(void), void (*early)(void))
+{
 	int ready[2], status, pid;
 	char byte = 0;
 
-	TEST_ASSERT_EQUAL_INT(0, wire_b->way.join(wire_b->way.arg, &device_b, &group));
-	TEST_ASSERT_TRUE(hears_group(&group));
 	TEST_ASSERT_EQUAL_INT(0, pipe(ready));
 	pid = fork();
 	if (!pid) {
 		wire_a->forked(wire_a);
 		wire_b->forked(wire_b);
-		_exit(read(ready[0], &byte, 1) == 1 ? child_joins_again(&group, &left) : 2);
+		_exit(read(ready[0], &byte, 1) == 1 ? run() : 99);
 	}
-	TEST_ASSERT_TRUE(hears_group(&group));
+	if (early)
+		early();
 	close_wires();
 	TEST_ASSERT_EQUAL_INT(1, write(ready[1], &byte, 1));
 	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
 	TEST_ASSERT_EQUAL_INT(0, status);
 	close(ready[0]);
 	close(ready[1]);
+}
+
+static void parent_hears(void)
+{
+	TEST_ASSERT_TRUE(hears_group(&joined));
+}
+
+/* The child of a fork() joins what the parent had joined, and what it joins itself before it has a socket,
+ * once the parent has left the addresses. */
+void test_a_child_joins_the_groups_again(void)
+{
+	join_group();
+	in_child_that_outlives(child_joins_again, parent_hears);
+}
+
+void test_a_child_that_cannot_join_has_no_address(void)
+{
+	join_group();
+	in_child_that_outlives(child_waits_for_a_group, NULL);
 }
 
 /* More groups have datagrams than one look at them returns. */
@@ -561,30 +613,22 @@ static unsigned int room_to_b(void)
 	return wire_a->way.room(wire_a->way.arg, &path, 0x12);
 }
 
+static unsigned int whole_room;
+
+static int child_has_whole_room(void)
+{
+	return wire_a->resume(wire_a) || room_to_b() != whole_room;
+}
+
 /* The child of a fork() has sent nothing, whatever its parent has, and waits for no peer of its parent. */
 void test_a_child_has_the_whole_room(void)
 {
 	const struct sim_route by = udp_route(&gid_a, &gid_b);
-	const unsigned int whole = room_to_b();
-	int ready[2], status, pid;
-	char byte = 0;
 
+	whole_room = room_to_b();
 	while (room_to_b())
 		send_packet(&by, 1, 1024);
-	TEST_ASSERT_EQUAL_INT(0, pipe(ready));
-	pid = fork();
-	if (!pid) {
-		wire_a->forked(wire_a);
-		wire_b->forked(wire_b);
-		_exit(read(ready[0], &byte, 1) != 1 || wire_a->resume(wire_a) ||
-		      room_to_b() != whole);
-	}
-	close_wires();
-	TEST_ASSERT_EQUAL_INT(1, write(ready[1], &byte, 1));
-	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
-	TEST_ASSERT_EQUAL_INT(0, status);
-	close(ready[0]);
-	close(ready[1]);
+	in_child_that_outlives(child_has_whole_room, NULL);
 }
 
 /* A peer that is silent is tried again after a pause, for which the bell rings. */
@@ -603,6 +647,33 @@ void test_pacing_ends_after_a_pause(void)
 	while (!readies)
 		wire_a->receive(wire_a);
 	TEST_ASSERT_NOT_EQUAL(0, wire_a->way.room(wire_a->way.arg, &path, 0x12));
+	wire_a->listen(wire_a, false);
+}
+
+/* The thread that waits for datagrams sleeps already when the room ends. When nothing is waited for any more, it sleeps
+ * on. */
+void test_pacing_wakes_the_thread_that_sleeps(void)
+{
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+	uint32_t rings;
+
+	wire_a->listen(wire_a, true);
+	for (unsigned int round = 1; round <= 10; round++) {
+		const uint32_t seen = bell_listen(&bell);
+
+		while (room_to_b())
+			send_packet(&by, 1, 1024);
+		bell_wait(&bell, seen, now_ns() + 10000000000u);
+		TEST_ASSERT_NOT_EQUAL(seen, bell.rings);
+		bell_ignore(&bell);
+		while (readies < round)
+			wire_a->receive(wire_a);
+	}
+	wire_a->flush(wire_a);
+	rings = bell_listen(&bell);
+	for (unsigned int calls = 0; calls < 10000; calls++)
+		TEST_ASSERT_FALSE(wire_a->receive(wire_a));
+	TEST_ASSERT_EQUAL_UINT(rings, bell.rings);
 	wire_a->listen(wire_a, false);
 }
 
@@ -719,6 +790,30 @@ void test_requests_go_before_all_answers(void)
 	expect_order(requests_first, 4);
 }
 
+static int child_sorts_its_own(void)
+{
+	static const uint32_t requests_first[] = {3, 1, 2};
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+
+	if (wire_a->resume(wire_a) || wire_b->resume(wire_b))
+		return 1;
+	send_ack(1);
+	send_ack(2);
+	send_packet(&by, 3, 4);
+	expect_order(requests_first, 3);
+	return 0;
+}
+
+/* What the parent has queued when it forks is the parent's. */
+void test_a_child_has_a_queue_of_its_own(void)
+{
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+
+	send_packet(&by, 9, 4);
+	send_ack(8);
+	in_child_that_outlives(child_sorts_its_own, NULL);
+}
+
 /* --- the bell --- */
 
 static void send_one(void)
@@ -778,6 +873,34 @@ void test_bell_is_silent_while_somebody_polls(void)
 	TEST_ASSERT_EQUAL_UINT(0, bell.rings);
 }
 
+/* A device gets its address while somebody listens. */
+void test_bell_rings_for_a_new_device(void)
+{
+	static struct sim_device devices[10];
+
+	wire_b->listen(wire_b, true);
+	for (unsigned int i = 0; i < 10; i++) {
+		union ibv_gid gid;
+		struct sim_route by;
+		uint32_t seen;
+
+		devices[i] = device_b;
+		devices[i].ports[0].device = &devices[i];
+		TEST_ASSERT_FALSE(wire_b->receive(wire_b));
+		TEST_ASSERT_EQUAL_INT(0, udp_claim(wire_b, "", &gid));
+		udp_join(wire_b, &devices[i]);
+		by = udp_route(&gid_a, &gid);
+		seen = bell_listen(&bell);
+		send_packet(&by, 1, 4);
+		wire_a->flush(wire_a);
+		wait_for_bell(seen);
+		TEST_ASSERT_TRUE(wire_b->receive(wire_b));
+		TEST_ASSERT_EQUAL_PTR(&devices[i].ports[0], arrived[i].port);
+		bell_ignore(&bell);
+	}
+	wire_b->listen(wire_b, false);
+}
+
 void test_bell_rings_for_a_group(void)
 {
 	const union ibv_gid group = udp_gid("239.1.2.3");
@@ -811,4 +934,54 @@ void test_another_bell_rings(void)
 	wire_b->close(wire_b);
 	wire_b = NULL;
 	TEST_ASSERT_EQUAL_UINT(0, bell.rings);
+}
+
+/* --- descriptors --- */
+
+static unsigned int count_descriptors(void)
+{
+	unsigned int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void open_all(void)
+{
+	open_wires("", "");
+	join_group();
+	TEST_ASSERT_TRUE(hears_group(&joined));
+}
+
+void test_a_wire_that_ends_closes_its_descriptors(void)
+{
+	unsigned int before;
+
+	close_wires();
+	before = count_descriptors();
+	open_all();
+	TEST_ASSERT_GREATER_THAN(before, count_descriptors());
+	close_wires();
+	TEST_ASSERT_EQUAL_UINT(before, count_descriptors());
+}
+
+/* The child of a fork() that opens no device has no copies of its parent's descriptors. */
+void test_a_child_closes_the_descriptors_of_its_parent(void)
+{
+	unsigned int before;
+	int status, pid;
+
+	close_wires();
+	before = count_descriptors();
+	open_all();
+	pid = fork();
+	if (!pid) {
+		wire_a->forked(wire_a);
+		wire_b->forked(wire_b);
+		_exit(count_descriptors() != before);
+	}
+	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
+	TEST_ASSERT_EQUAL_INT(0, status);
+	TEST_ASSERT_TRUE(hears_group(&joined));
 }
