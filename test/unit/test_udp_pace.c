@@ -4,7 +4,7 @@
 #include "sim/wire/bytes.h"
 #include "sim/wire/opcode.h"
 #include "sim/wire/packet.h"
-#include "unity.h"
+#include "test/unit/udp_namespace.h"
 
 #include <infiniband/opcode.h>
 #include <string.h>
@@ -316,9 +316,12 @@ void test_the_room_of_an_address_is_its_own(void)
 {
 	static const uint8_t same_entry[16] = {[10] = 0xff, 0xff, 126, 0, 0, 2};
 	static const struct bth bth;
+	struct bth ack;
 
 	fill(QPN, true);
+	ack = bth_of(IBV_OPCODE_RC_ACKNOWLEDGE, QPN, next_psn - 1, false);
 	TEST_ASSERT_TRUE(has_room(same_entry));
+	TEST_ASSERT_FALSE(udp_pace_heard(&pace, same_entry, ack.bytes));
 	TEST_ASSERT_FALSE(has_room(peer));
 	udp_pace_sent(&pace, same_entry, QPN, bth.bytes, 100);
 	/* What flies to the first one is forgotten. */
@@ -533,6 +536,79 @@ void test_nothing_is_known_of_an_address_without_a_socket(void)
 	uint32_t bytes;
 
 	TEST_ASSERT_FALSE(udp_queued_bytes(pace.queue_fd, nobody, &bytes));
+}
+
+static void send_to_claimed(const char *text)
+{
+	const union ibv_gid gid = udp_gid(text);
+	union udp_sockaddr to;
+	const socklen_t bytes = udp_sockaddr(gid.raw, &to);
+	const int fd = socket(to.any.sa_family, SOCK_DGRAM, 0);
+
+	TEST_ASSERT_EQUAL_INT(1, sendto(fd, "x", 1, 0, &to.any, bytes));
+	close(fd);
+}
+
+static bool queued(int fd, const char *text, uint32_t *bytes)
+{
+	return udp_queued_bytes(fd, udp_gid(text).raw, bytes);
+}
+
+/* In a namespace. Addresses that differ in the last byte are different sockets. */
+static void look_at_ipv6_peers(void)
+{
+	const int fd = udp_queue_open();
+	struct udp_address address;
+	uint32_t bytes;
+
+	add_address("fd00::1");
+	add_address("fd00::2");
+	TEST_ASSERT_GREATER_OR_EQUAL(0, udp_claim_address("fd00::1", &address));
+	TEST_ASSERT_FALSE(queued(fd, "fd00::2", &bytes));
+	TEST_ASSERT_GREATER_OR_EQUAL(0, udp_claim_address("fd00::2", &address));
+	send_to_claimed("fd00::2");
+	TEST_ASSERT_TRUE(queued(fd, "fd00::1", &bytes));
+	TEST_ASSERT_EQUAL_UINT(0, bytes);
+	TEST_ASSERT_TRUE(queued(fd, "fd00::2", &bytes));
+	TEST_ASSERT_GREATER_THAN(0, bytes);
+	close(fd);
+}
+
+/* In a namespace. A socket at all addresses, as SoftRoCE's, is not that of a peer on another machine. */
+static void look_beside_a_socket_of_all_addresses(void)
+{
+	const int fd = udp_queue_open();
+	const union ibv_gid all = udp_gid("0.0.0.0"), far = udp_gid("192.0.2.1");
+	uint32_t bytes;
+
+	udp_plain(&all, SIM_UDP_PORT);
+	send_to_claimed("127.0.0.1");
+	TEST_ASSERT_FALSE(udp_queued_bytes(fd, far.raw, &bytes));
+	TEST_ASSERT_FALSE(queued(fd, "127.0.0.1", &bytes));
+	close(fd);
+}
+
+static void in_namespace(void (*run)(void))
+{
+	const int pid = fork();
+
+	if (!pid) {
+		if (!enter_namespace(65536))
+			_exit(NO_NAMESPACE);
+		run();
+		_exit(0);
+	}
+	expect_namespace_end(pid);
+}
+
+void test_the_sockets_of_ipv6_peers(void)
+{
+	in_namespace(look_at_ipv6_peers);
+}
+
+void test_a_socket_at_all_addresses_is_no_peers(void)
+{
+	in_namespace(look_beside_a_socket_of_all_addresses);
 }
 
 /* A program that has used up its descriptors loses no datagrams for it. */

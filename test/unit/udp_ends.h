@@ -7,12 +7,8 @@
 #define TEST_UNIT_UDP_ENDS_H
 
 #include "test/unit/random_packet.h"
-#include "test/unit/udp_peer.h"
+#include "test/unit/udp_namespace.h"
 
-#include <errno.h>
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 
 #define FRAMES_MAX 512
@@ -177,62 +173,22 @@ static inline void peer_sends(uint16_t identification, const uint8_t *change, si
 
 /* --- network namespaces --- */
 
-/* Enters a network namespace whose loopback interface is up and has the MTU. Returns false if this user may
- * not. */
-static inline bool enter_namespace(int mtu)
-{
-	struct ifreq request = {.ifr_name = "lo"};
-	const int fd = unshare(CLONE_NEWUSER | CLONE_NEWNET) ? -1 : socket(AF_INET, SOCK_DGRAM, 0);
-
-	if (fd < 0)
-		return false;
-	request.ifr_flags = IFF_UP | IFF_LOOPBACK;
-	if (ioctl(fd, SIOCSIFFLAGS, &request))
-		return false;
-	request.ifr_mtu = mtu;
-	return !ioctl(fd, SIOCSIFMTU, &request);
-}
-
 /* Runs the function in a child that has a network namespace of its own. */
 static inline void in_namespace(int mtu, void (*run)(void))
 {
 	const int pid = fork();
-	int status;
 
 	if (!pid) {
 		wire_a->forked(wire_a);
 		wire_b->forked(wire_b);
 		close_wires();
 		if (!enter_namespace(mtu))
-			_exit(77);
+			_exit(NO_NAMESPACE);
 		run();
 		close_wires();
 		_exit(0);
 	}
-	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
-	if (WEXITSTATUS(status) == 77)
-		TEST_IGNORE_MESSAGE("this user may not make a network namespace");
-	TEST_ASSERT_EQUAL_INT(0, status);
-}
-
-/* Gives the loopback interface of the namespace an IPv6 address (netdevice(7), struct in6_ifreq), and returns once the
- * kernel lets sockets be bound to it. */
-static inline void add_address(const char *text)
-{
-	const struct {
-		union ibv_gid address;
-		uint32_t prefix_bits;
-		int interface;
-	} request = {udp_gid(text), 64, 1};
-	const int fd = socket(AF_INET6, SOCK_DGRAM, 0);
-	union udp_sockaddr at;
-	const socklen_t at_bytes = udp_sockaddr(request.address.raw, &at);
-
-	at.v6.sin6_port = 0;
-	TEST_ASSERT_EQUAL_INT(0, ioctl(fd, SIOCSIFADDR, &request));
-	while (bind(fd, &at.any, at_bytes))
-		TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, errno);
-	close(fd);
+	expect_namespace_end(pid);
 }
 
 #endif
