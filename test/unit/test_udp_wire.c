@@ -169,6 +169,43 @@ void test_does_not_reach_by_other_gids(void)
 	TEST_ASSERT_FALSE(reaches(&path));
 }
 
+static enum vb_reason barrier_to(const char *text)
+{
+	const union ibv_gid dest = udp_gid(text);
+	const struct sim_path path = path_to(&dest);
+
+	return wire_a->way.barrier(wire_a->way.arg, &path);
+}
+
+void test_a_path_of_infiniband_does_not_leave(void)
+{
+	struct sim_path path = path_to(&gid_b);
+
+	TEST_ASSERT_EQUAL_INT(VB_WHY_NONE, wire_a->way.barrier(wire_a->way.arg, &path));
+	path.route.infiniband = true;
+	TEST_ASSERT_FALSE(reaches(&path));
+	TEST_ASSERT_EQUAL_INT(VB_WHY_PATH_UNREACHABLE, wire_a->way.barrier(wire_a->way.arg, &path));
+}
+
+/* In a namespace. As over IPv4, the kernel sends from loopback addresses to loopback addresses only. */
+static void reach_ipv6_addresses(void)
+{
+	add_address("fd00::1");
+	wire_a = open_wire("fd00::1", &device_a, &gid_a);
+	TEST_ASSERT_EQUAL_INT(VB_WHY_NONE, barrier_to("fd00::2"));
+	TEST_ASSERT_EQUAL_INT(VB_WHY_NONE, barrier_to("fd00::1"));
+	TEST_ASSERT_EQUAL_INT(VB_WHY_UDP_LOOPBACK, barrier_to("::1"));
+	close_wires();
+	wire_a = open_wire("::1", &device_a, &gid_a);
+	TEST_ASSERT_EQUAL_INT(VB_WHY_NONE, barrier_to("::1"));
+	TEST_ASSERT_EQUAL_INT(VB_WHY_UDP_LOOPBACK, barrier_to("fd00::1"));
+}
+
+void test_reaches_what_an_ipv6_address_reaches(void)
+{
+	in_namespace(65536, reach_ipv6_addresses);
+}
+
 /* Groups of the device's IP version are reached, from the loopback network too. */
 void test_reaches_groups_of_its_ip_version(void)
 {
@@ -287,6 +324,50 @@ void test_a_child_that_cannot_join_has_no_address(void)
 {
 	join_group();
 	in_child_that_outlives(child_waits_for_a_group, NULL);
+}
+
+/* In a namespace. One wire has a device of each IP version, and receives for both with the same buffers. */
+static void receive_both_versions(void)
+{
+	static struct sim_device device_c, device_d;
+	union ibv_gid gid_c, gid_d;
+
+	add_address("fd00::1");
+	add_address("fd00::2");
+	open_wires("", "");
+	wire_a->close(wire_a);
+	wire_a = open_wire("fd00::1", &device_a, &gid_a);
+	device_c = device_b;
+	device_c.ports[0].device = &device_c;
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wire_b, "fd00::2", &gid_c));
+	udp_join(wire_b, &device_c);
+	device_d = device_a;
+	device_d.ports[0].device = &device_d;
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wire_a, "", &gid_d));
+	udp_join(wire_a, &device_d);
+	for (unsigned int i = 0; i < 4; i++) {
+		const struct sim_route by =
+			udp_route(i % 2 ? &gid_a : &gid_d, i % 2 ? &gid_c : &gid_b);
+		struct sim_departure departure = {.source = i % 2 ? &device_a.ports[0]
+								  : &device_d.ports[0],
+						  .route = &by,
+						  .frame = frame_sent};
+
+		arrivals = 0;
+		departure.frame_bytes = udp_encode(&by, i, 10, frame_sent);
+		TEST_ASSERT_TRUE(wire_a->way.send(wire_a->way.arg, &departure));
+		wire_a->flush(wire_a);
+		receive_all(wire_b);
+		TEST_ASSERT_EQUAL_UINT(1, arrivals);
+		TEST_ASSERT_TRUE(arrived[0].checked);
+		TEST_ASSERT_EQUAL_PTR(i % 2 ? &device_c.ports[0] : &device_b.ports[0],
+				      arrived[0].port);
+	}
+}
+
+void test_devices_of_both_ip_versions(void)
+{
+	in_namespace(65536, receive_both_versions);
 }
 
 /* More groups have datagrams than one look at them returns. */
