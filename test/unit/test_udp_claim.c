@@ -553,21 +553,25 @@ void test_the_sentence_names_a_hidden_holder(void)
 	in_namespace(claim_beside_all);
 }
 
+/* Other processes have the port at other addresses. */
 static void claim_ipv6_twice(void)
 {
 	struct udp_address address;
 	union ibv_gid gid;
-	int pid, to_child;
+	int pids[2], to_children[2];
 
-	add_address("fd00::1");
-	/* This process has the port at other addresses. */
-	TEST_ASSERT_GREATER_OR_EQUAL(0, udp_claim_address("127.0.0.1", &address));
-	TEST_ASSERT_GREATER_OR_EQUAL(0, udp_claim_address("fd00::1", &address));
-	pid = fork_holder("::1", &gid, &to_child);
-	expect_taken("fd00::1", getpid(), own_name());
-	expect_taken("::1", pid, own_name());
-	close(to_child);
-	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, NULL, 0));
+	add_address("fd00::7f00:1"); /* its last bytes are those of 127.0.0.1 */
+	pids[0] = fork_holder("127.0.0.1", &gid, &to_children[0]);
+	pids[1] = fork_holder("::1", &gid, &to_children[1]);
+	TEST_ASSERT_GREATER_OR_EQUAL(0, udp_claim_address("fd00::7f00:1", &address));
+	expect_taken("fd00::7f00:1", getpid(), own_name());
+	expect_taken("127.0.0.1", pids[0], own_name());
+	expect_taken("::1", pids[1], own_name());
+	for (unsigned int i = 0; i < 2; i++) {
+		close(to_children[i]);
+		kill(pids[i], SIGKILL);
+		TEST_ASSERT_EQUAL_INT(pids[i], waitpid(pids[i], NULL, 0));
+	}
 	TEST_ASSERT_GREATER_OR_EQUAL(0, udp_claim_address("::1", &address));
 }
 
