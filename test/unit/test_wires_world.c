@@ -7,8 +7,10 @@
 #include "test/unit/random_packet.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,21 +200,57 @@ void test_both_wires_of_a_process_carry_data(void)
 
 /* --- the child of a fork() --- */
 
+/* Returns true if all other threads of this process sleep: the state behind the name in proc(5), /proc/PID/stat. */
+static bool others_sleep(void)
+{
+	DIR *threads = opendir("/proc/self/task");
+	const struct dirent *entry;
+	bool sleep = true;
+
+	while ((entry = readdir(threads))) {
+		char path[300], line[512];
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/stat", entry->d_name);
+		file = atoi(entry->d_name) && atoi(entry->d_name) != gettid() ? fopen(path, "re")
+									      : NULL;
+		if (!file)
+			continue;
+		sleep &= fgets(line, sizeof(line), file) && strrchr(line, ')')[2] == 'S';
+		fclose(file);
+	}
+	closedir(threads);
+	return sleep;
+}
+
+/* Sends a message of this end once all other threads sleep, also the one that waits for the message. */
+static void *send_when_others_sleep(void *arg)
+{
+	struct end *peer = arg;
+	struct ibv_sge sge = {(uintptr_t)peer->buffer, 64, peer->mr->lkey};
+	struct ibv_send_wr send = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+
+	while (!others_sleep())
+		;
+	TEST_ASSERT_EQUAL_INT(0, vb_post_send(peer->qp, &send, &bad));
+	return NULL;
+}
+
 /* Sleeps until a message of the peer has come. */
 static void be_woken(struct end *end, struct end *peer)
 {
 	struct ibv_sge sge = {(uintptr_t)end->buffer, 64, end->mr->lkey};
-	struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1}, *bad_receive;
-	struct ibv_sge from = {(uintptr_t)peer->buffer, 64, peer->mr->lkey};
-	struct ibv_send_wr send = {.sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+	struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1}, *bad;
+	pthread_t sender;
 	struct ibv_cq *cq;
 	struct ibv_wc wc;
 	void *context;
 
-	TEST_ASSERT_EQUAL_INT(0, vb_post_recv(end->qp, &receive, &bad_receive));
+	TEST_ASSERT_EQUAL_INT(0, vb_post_recv(end->qp, &receive, &bad));
 	TEST_ASSERT_EQUAL_INT(0, vb_req_notify_cq(end->cq, 0));
-	TEST_ASSERT_EQUAL_INT(0, vb_post_send(peer->qp, &send, &bad));
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&sender, NULL, send_when_others_sleep, peer));
 	TEST_ASSERT_EQUAL_INT(0, vb_get_cq_event(end->channel, &cq, &context));
+	TEST_ASSERT_EQUAL_INT(0, pthread_join(sender, NULL));
 	vb_ack_cq_events(cq, 1);
 	TEST_ASSERT_EQUAL_INT(1, vb_poll_cq(end->cq, 1, &wc));
 	TEST_ASSERT_EQUAL_STRING("success", vb_wc_status_str(wc.status));
