@@ -2,6 +2,7 @@
 /* Messages of QP 1 that wait for room in the way out: their order, their receivers, their number. */
 #include "sim/net/gsi_line.h"
 
+#include "sim/wire/bytes.h"
 #include "test/support/engine.h"
 #include "test/support/joined.h"
 #include "test/support/talk.h"
@@ -246,9 +247,16 @@ void test_the_timer_of_a_message_that_waits(void)
 	TEST_ASSERT_EQUAL_UINT(1, talk_sent(&talk, SIM_CM_REQ));
 }
 
+/* The PSN of the last message to another machine. */
+static uint32_t far_psn(void)
+{
+	return sim_load_be24(talk.joined.ways[0].far_frame.frame + 14 + 20 + 8 + 9);
+}
+
 /* While another machine takes nothing, messages to another process leave. */
 void test_another_machine_without_room(void)
 {
+	uint32_t psn;
 	struct sim_cm_request far;
 	struct talk_end *end = &talk.ends[0];
 	struct sim_gsi_receiver to;
@@ -270,11 +278,15 @@ void test_another_machine_without_room(void)
 	talk.joined.ways[0].stuck = false;
 	talk_run(&talk);
 	TEST_ASSERT_EQUAL_UINT(2, talk.joined.ways[0].far_frames);
+	psn = far_psn();
 	TEST_ASSERT_EQUAL_UINT(1, talk_count(&talk, 1, SIM_CM_EVENT_REQ));
 	TEST_ASSERT_TRUE(sim_way_out_is_awaited(end->sim));
 	talk.joined.ways[0].far_limit = 0;
 	sim_way_out_ready(end->sim);
 	TEST_ASSERT_EQUAL_UINT(5, talk.joined.ways[0].far_frames);
+	/* Each message has the next PSN of its port. */
+	TEST_ASSERT_GREATER_OR_EQUAL(psn + 3, far_psn());
+	TEST_ASSERT_LESS_OR_EQUAL(psn + 4, far_psn());
 	TEST_ASSERT_FALSE(sim_way_out_is_awaited(end->sim));
 }
 

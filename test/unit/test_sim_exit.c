@@ -7,6 +7,7 @@
 #include "test/unit/event_waits.h"
 #include "test/unit/shared_world.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -165,6 +166,43 @@ static void exit_in_handler(void)
 	}
 }
 
+/* --- verbs after exit(3) has closed the wires --- */
+
+static struct ibv_device **late_list;
+
+/* Registers more MRs than a process has numbers for without the other processes of its world. Returns true if the
+ * verb is refused at last. */
+static bool registers_no_more(void)
+{
+	static char memory[64];
+	struct ibv_pd *pd = B.alloc_pd(context);
+	unsigned int count = 0;
+
+	while (pd && count < 10000 && B.reg_mr(pd, memory, sizeof(memory), 0))
+		count++;
+	return count < 10000;
+}
+
+/* The C library flushes its streams after all destructors: as late a thread may call a verb. */
+static ssize_t call_verbs_late(void *unused, const char *bytes, size_t length)
+{
+	(void)unused;
+	(void)bytes;
+	(void)length;
+	if (B.open_device(late_list[0]) || errno != ENODEV || said()->reason != VB_WHY_WORLD_ENDED)
+		_exit(1);
+	_exit(registers_no_more() ? STATUS : 2);
+}
+
+static void exit_with_late_verbs(void)
+{
+	FILE *late = fopencookie(NULL, "w", (cookie_io_functions_t){.write = call_verbs_late});
+
+	late_list = B.get_device_list(NULL);
+	fputc('x', late);
+	exit(3);
+}
+
 /* --- tests --- */
 
 static void expect_exit(void (*objects)(void), void (*repeated)(void), void (*run)(void))
@@ -235,5 +273,12 @@ void test_in_a_handler_that_interrupts_a_verb(void)
 	expect_exit(open_objects, NULL, exit_in_handler);
 	TEST_ASSERT_FALSE(world_exists());
 	expect_exit(open_once, NULL, exit_in_handler);
+	TEST_ASSERT_FALSE(world_exists());
+}
+
+/* Whoever calls a verb until the process is gone is refused, and does not bring the world's file back. */
+void test_verbs_after_the_end(void)
+{
+	expect_exit(open_objects, NULL, exit_with_late_verbs);
 	TEST_ASSERT_FALSE(world_exists());
 }

@@ -5,16 +5,13 @@
  */
 #include "backends/sim/base/say.h"
 #include "backends/sim/object/refuse.h"
-#include "test/unit/udp_peer.h"
+#include "test/unit/udp_namespace.h"
 
-#include <errno.h>
 #include <ifaddrs.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <time.h>
 
 static struct bell bell;
@@ -387,7 +384,7 @@ void test_the_sentence_names_the_holder(void)
 }
 
 /* A child claims an address, and tells it by the pipe; it ends when the parent says so. */
-static int fork_holder(union ibv_gid *gid, int *to_child)
+static int fork_holder(const char *text, union ibv_gid *gid, int *to_child)
 {
 	int up[2], down[2];
 	int pid;
@@ -400,7 +397,7 @@ static int fork_holder(union ibv_gid *gid, int *to_child)
 		char byte;
 
 		close(down[1]);
-		if (udp_claim_address("", &address) < 0 ||
+		if (udp_claim_address(text, &address) < 0 ||
 		    write(up[1], &address.gid, sizeof(address.gid)) < 0)
 			_exit(1);
 		_exit(read(down[0], &byte, 1) != 0);
@@ -420,7 +417,7 @@ void test_the_sentence_names_another_process(void)
 
 	/* This process has the port at other addresses. */
 	TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[1], "", &own[0]));
-	pid = fork_holder(&gid, &to_child);
+	pid = fork_holder("", &gid, &to_child);
 	TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[1], "", &own[1]));
 	expect_taken(text_of(&gid), pid, own_name());
 	close(to_child);
@@ -495,43 +492,92 @@ void test_an_address_that_becomes_free_during_the_look(void)
 	TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[0], address.text, &gid));
 }
 
-/* Claims an address while a socket that no process has is bound to all addresses. 0: the sentence is as expected. */
-static int claim_beside_all(const char *expected)
+/* Sockets that no process has are bound to other ports of the address. */
+void test_the_sentence_names_the_holder_of_the_port(void)
 {
-	static const union udp_sockaddr all = {
-		.v4 = {.sin_family = AF_INET, .sin_port = __builtin_bswap16(SIM_UDP_PORT)}};
-	const int fd = socket(AF_INET, SOCK_DGRAM, 0);
 	union ibv_gid gid;
+	int ends[20];
 
-	if (__real_bind(fd, &all.any, sizeof(all.v4)))
-		return 1;
-	hide(fd);
-	bind_error = EADDRINUSE;
-	return udp_claim(wires[0], "127.0.0.1", &gid) != EADDRINUSE ||
-	       said()->reason != VB_WHY_UDP_ADDRESS_HIDDEN || strcmp(sentence(), expected) != 0;
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[1], "", &gid));
+	for (unsigned int i = 0; i < 20; i++)
+		ends[i] = hide(udp_plain(&gid, 0));
+	expect_taken(text_of(&gid), getpid(), own_name());
+	for (unsigned int i = 0; i < 20; i++)
+		close(ends[i]);
 }
 
-/* SoftRoCE binds the port at all addresses. The child does so in a network namespace of its own, because other tests
- * have claimed addresses in this one. */
-void test_the_sentence_names_a_hidden_holder(void)
+/* Runs the function in a child that has a network namespace of its own: other tests have claimed addresses in this
+ * one. */
+static void in_namespace(void (*run)(void))
 {
-	const int cannot = 77;
-	int status, pid = fork();
+	const int pid = fork();
 
 	if (!pid) {
-		if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
-			_exit(cannot);
-		_exit(claim_beside_all(
-			"UDP port 4791 of 127.0.0.1 is taken by a socket that is bound to all "
-			"addresses, of the kernel or of another user's process; SoftRoCE "
-			"(rdma_rxe) has the port at every address of the initial network "
-			"namespace; give the device another address, remove the kernel's rxe "
-			"devices, or run in another network namespace"));
+		for (unsigned int i = 0; i < 2; i++)
+			wires[i]->forked(wires[i]);
+		if (!enter_namespace(65536))
+			_exit(NO_NAMESPACE);
+		run();
+		_exit(0);
 	}
-	waitpid(pid, &status, 0);
-	if (WEXITSTATUS(status) == cannot)
-		TEST_IGNORE_MESSAGE("unshare(2) makes no network namespace here: run as root");
-	TEST_ASSERT_EQUAL_INT(0, status);
+	expect_namespace_end(pid);
+}
+
+/* Claims an address while a socket that no process has is bound to all addresses. */
+static void expect_hidden(const char *address, const char *all)
+{
+	const union ibv_gid everywhere = udp_gid(all);
+	const int end = hide(udp_plain(&everywhere, SIM_UDP_PORT));
+	char expected[512];
+
+	snprintf(expected, sizeof(expected),
+		 "UDP port 4791 of %s is taken by a socket that is bound to all addresses, of the "
+		 "kernel or of another user's process; SoftRoCE (rdma_rxe) has the port at every "
+		 "address of the initial network namespace; give the device another address, "
+		 "remove the kernel's rxe devices, or run in another network namespace",
+		 address);
+	expect_named(EADDRINUSE, address, VB_WHY_UDP_ADDRESS_HIDDEN, expected);
+	close(end);
+}
+
+/* SoftRoCE binds the port at all addresses. A socket of IPv6 has the port of IPv4, too. */
+static void claim_beside_all(void)
+{
+	expect_hidden("127.0.0.1", "0.0.0.0");
+	expect_hidden("127.0.0.1", "::");
+	expect_hidden("::1", "::");
+}
+
+void test_the_sentence_names_a_hidden_holder(void)
+{
+	in_namespace(claim_beside_all);
+}
+
+/* Other processes have the port at other addresses. */
+static void claim_ipv6_twice(void)
+{
+	struct udp_address address;
+	union ibv_gid gid;
+	int pids[2], to_children[2];
+
+	add_address("fd00::7f00:1"); /* its last bytes are those of 127.0.0.1 */
+	pids[0] = fork_holder("127.0.0.1", &gid, &to_children[0]);
+	pids[1] = fork_holder("::1", &gid, &to_children[1]);
+	TEST_ASSERT_GREATER_OR_EQUAL(0, udp_claim_address("fd00::7f00:1", &address));
+	expect_taken("fd00::7f00:1", getpid(), own_name());
+	expect_taken("127.0.0.1", pids[0], own_name());
+	expect_taken("::1", pids[1], own_name());
+	for (unsigned int i = 0; i < 2; i++) {
+		close(to_children[i]);
+		kill(pids[i], SIGKILL);
+		TEST_ASSERT_EQUAL_INT(pids[i], waitpid(pids[i], NULL, 0));
+	}
+	TEST_ASSERT_GREATER_OR_EQUAL(0, udp_claim_address("::1", &address));
+}
+
+void test_the_sentence_names_the_holder_of_an_ipv6_address(void)
+{
+	in_namespace(claim_ipv6_twice);
 }
 
 /* Returns once the first thread of the process has ended: the state behind the name in proc(5), /proc/PID/stat. */
@@ -678,6 +724,29 @@ void test_a_child_has_the_address_of_a_parent_that_has_ended(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, claim(0, "", &parents));
 	in_child(has_it_now, true);
+}
+
+/* The child claims the address that its parent has left, and forks a child itself. */
+static int child_of_a_child_is_refused(int parent_ends)
+{
+	int status, pid;
+	char byte;
+
+	if (read(parent_ends, &byte, 1) != 0 || wires[0]->resume(wires[0]))
+		return 1;
+	pid = fork();
+	if (!pid) {
+		wires[0]->forked(wires[0]);
+		_exit(is_refused(parent_ends));
+	}
+	waitpid(pid, &status, 0);
+	return status != 0;
+}
+
+void test_a_child_that_has_the_address_is_a_parent(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, claim(0, "", &parents));
+	in_child(child_of_a_child_is_refused, true);
 }
 
 /* Returns how many sockets of a kind this process has. */

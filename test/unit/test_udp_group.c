@@ -644,13 +644,23 @@ static int take_group(void)
 	return udp_plain(&group, SIM_UDP_PORT);
 }
 
+/* Returns the descriptor that the next call gets which makes one. */
+static int free_descriptor(void)
+{
+	const int fd = dup(0);
+
+	TEST_ASSERT_EQUAL_INT(0, close(fd));
+	return fd;
+}
+
 void test_a_group_that_another_program_has(void)
 {
-	const int fd = take_group();
+	const int fd = take_group(), free_fd = free_descriptor();
 	char text[INET_ADDRSTRLEN];
 
 	inet_ntop(AF_INET, group.raw + 12, text, sizeof(text));
 	TEST_ASSERT_EQUAL_INT(EADDRINUSE, vb_attach_mcast(b.qp, &group, 0));
+	TEST_ASSERT_EQUAL_INT(free_fd, free_descriptor());
 	expect_reason(
 		VB_WHY_UDP_GROUP_TAKEN,
 		"attach_mcast: UDP port 4791 of the group ::ffff:%s is taken by a socket that "
@@ -765,12 +775,24 @@ static bool run(const char *command)
 
 static bool raise_end(const char *name, unsigned int number)
 {
-	char command[256];
+	char command[300];
 
 	snprintf(command, sizeof(command),
 		 "ip link set lo up && ip address add 10.77.0.%u/24 dev %s && ip address add "
-		 "fd77::%u/64 dev %s nodad && ip link set %s up",
-		 number, name, number, name, name);
+		 "fd77::%u/64 dev %s nodad && ip address add fd77::1%u/64 dev %s nodad && ip link "
+		 "set %s up",
+		 number, name, number, name, number, name, name);
+	return run(command);
+}
+
+/* Makes a cable whose ends are both in this namespace. */
+static bool raise_pair(const char *one, const char *other)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		 "ip link add %s type veth peer name %s && ip link set %s up && ip link set %s up",
+		 one, other, one, other);
 	return run(command);
 }
 
@@ -793,25 +815,29 @@ static void meet(int out, int in)
 	TEST_ASSERT_EQUAL_INT(1, read(in, &byte, 1));
 }
 
+/* A link-local group is one of an interface: RFC 4291, 2.7. */
+static const char *const cable_groups[] = {"239.77.0.1", "ff0e::4:4791", "ff02::4:4791"};
+
 /* The child: in a namespace of its own, it has vb1. */
 static void be_member(int in, int out)
 {
-	static const char *const addresses[] = {"10.77.0.2", "fd77::2"};
-	static struct end elsewhere; /* in the group at another interface */
-	struct end *ends[] = {&b, &c};
+	static const char *const addresses[] = {"10.77.0.2", "fd77::2", "fd77::12"};
+	static struct end third, elsewhere[2]; /* in the group at another interface */
+	struct end *ends[] = {&b, &c, &third};
 
 	TEST_ASSERT_EQUAL_INT(0, unshare(CLONE_NEWNET));
+	/* Not at the first interface that carries groups. */
+	TEST_ASSERT_TRUE(raise_pair("vc0", "vc1"));
 	meet(out, in);
 	TEST_ASSERT_TRUE(raise_end("vb1", 2));
-	for (unsigned int i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < 3; i++) {
 		const uint8_t *grh;
 		struct ibv_wc wc;
 
-		group = udp_gid(i ? "ff0e::4:4791" : "239.77.0.1");
-		if (i == 0) {
-			open_end(&elsewhere, open_world(1, ""), 0);
-			attach(&elsewhere);
-		}
+		group = udp_gid(cable_groups[i]);
+		if (i < 2)
+			open_end(&elsewhere[i], open_world(1, i ? "::1" : ""), 0);
+		attach(&elsewhere[i < 2 ? i : 1]);
 		open_end(ends[i], open_world(1, addresses[i]), 0);
 		attach(ends[i]);
 		meet(out, in);
@@ -820,27 +846,26 @@ static void be_member(int in, int out)
 		grh = ends[i]->buffer + wc.wr_id * SLOT_BYTES;
 		TEST_ASSERT_EQUAL_UINT8(64, grh[i ? 7 : 20 + 8]);
 		for (unsigned int j = 0; j < 32; j++)
-			TEST_ASSERT_EQUAL_INT(0, vb_poll_cq(elsewhere.cq, 1, &wc));
+			TEST_ASSERT_EQUAL_INT(0, vb_poll_cq(elsewhere[i < 2 ? i : 1].cq, 1, &wc));
 		meet(out, in);
 	}
 }
 
 static void be_sender(int child, int in, int out)
 {
-	static const char *const addresses[] = {"10.77.0.1", "fd77::1"};
+	static const char *const addresses[] = {"10.77.0.1", "fd77::1", "fd77::11"};
 	char command[64], byte;
 
 	TEST_ASSERT_EQUAL_INT(1, read(in, &byte, 1));
 	/* Not by the first interface that carries groups. */
-	TEST_ASSERT_TRUE(run("ip link add va0 type veth peer name va1 && ip link set va1 up && "
-			     "ip link set va0 up"));
+	TEST_ASSERT_TRUE(raise_pair("va0", "va1"));
 	snprintf(command, sizeof(command), "ip link add vb0 type veth peer name vb1 netns %d",
 		 child);
 	TEST_ASSERT_TRUE(run(command));
 	TEST_ASSERT_TRUE(raise_end("vb0", 1));
 	TEST_ASSERT_EQUAL_INT(1, write(out, &byte, 1));
-	for (unsigned int i = 0; i < 2; i++) {
-		group = udp_gid(i ? "ff0e::4:4791" : "239.77.0.1");
+	for (unsigned int i = 0; i < 3; i++) {
+		group = udp_gid(cable_groups[i]);
 		open_end(&a, open_world(1, addresses[i]), 0);
 		meet(out, in);
 		send_until_heard(in);

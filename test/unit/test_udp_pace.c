@@ -4,7 +4,7 @@
 #include "sim/wire/bytes.h"
 #include "sim/wire/opcode.h"
 #include "sim/wire/packet.h"
-#include "unity.h"
+#include "test/unit/udp_namespace.h"
 
 #include <infiniband/opcode.h>
 #include <string.h>
@@ -206,6 +206,143 @@ void test_without_requests_for_acks_anything_makes_room(void)
 	TEST_ASSERT_EQUAL_UINT(LIMIT, fill(QPN, false));
 }
 
+/* An RNR NAK comes from a QP that has taken the requests before, as any NAK. */
+void test_an_rnr_nak_answers(void)
+{
+	const uint32_t psn = send_one(QPN, true);
+	struct bth bth = bth_of(IBV_OPCODE_RC_ACKNOWLEDGE, QPN, psn - 1, false);
+
+	fill(QPN, false);
+	bth.bytes[12] = SIM_AETH_RNR_NAK;
+	TEST_ASSERT_TRUE(udp_pace_heard(&pace, peer, bth.bytes));
+	TEST_ASSERT_TRUE(has_room(peer));
+}
+
+/* A response from the middle of a READ has no AETH: its payload follows the BTH. */
+void test_the_payload_of_a_response_is_no_nak(void)
+{
+	const uint32_t psn = send_one(QPN, true);
+	struct bth bth = bth_of(IBV_OPCODE_RC_RDMA_READ_RESPONSE_MIDDLE, QPN, psn - 1, false);
+
+	fill(QPN, false);
+	memset(bth.bytes + 12, SIM_NAK_PSN_SEQUENCE, sizeof(bth.bytes) - 12);
+	TEST_ASSERT_FALSE(udp_pace_heard(&pace, peer, bth.bytes));
+	TEST_ASSERT_FALSE(has_room(peer));
+}
+
+/* Any byte may be where the opcode is: one that no packet has is no answer. */
+void test_an_unknown_opcode_answers_nothing(void)
+{
+	fill(QPN, true);
+	TEST_ASSERT_FALSE(hear(0xff, QPN, next_psn));
+	TEST_ASSERT_FALSE(has_room(peer));
+}
+
+/* --- how much flies --- */
+
+/* Returns how many datagrams of this length may fly to a peer. */
+static unsigned int fill_with(size_t datagram_bytes)
+{
+	const struct bth bth = bth_of(IBV_OPCODE_UC_SEND_ONLY, 0x99, 1, false);
+	unsigned int count = 0;
+
+	udp_pace_end(&pace);
+	udp_pace_init(&pace, -1);
+	for (; has_room(peer); count++)
+		udp_pace_sent(&pace, peer, 0, bth.bytes, datagram_bytes);
+	return count;
+}
+
+/* The kernel takes a block of a power of two for a datagram and its own 512 bytes. */
+void test_long_datagrams_take_more_room(void)
+{
+	TEST_ASSERT_EQUAL_UINT(LIMIT, fill_with(256));
+	TEST_ASSERT_EQUAL_UINT(LIMIT_BYTES / 1536 + 1, fill_with(257));
+	TEST_ASSERT_EQUAL_UINT(LIMIT_BYTES / 1536 + 1, fill_with(1024));
+	TEST_ASSERT_EQUAL_UINT(LIMIT_BYTES / 3072 + 1, fill_with(1025));
+	TEST_ASSERT_EQUAL_UINT(LIMIT_BYTES / 6144 + 1, fill_with(UDP_DATAGRAM_BYTES_MAX));
+}
+
+/* A QP may send as many packets as it was told, however long they are. */
+void test_the_room_is_for_the_longest_packets(void)
+{
+	const unsigned int fit = fill_with(UDP_DATAGRAM_BYTES_MAX);
+
+	setUp();
+	TEST_ASSERT_LESS_OR_EQUAL(fit, udp_pace_room(&pace, peer));
+	TEST_ASSERT_GREATER_THAN(fit / 2, udp_pace_room(&pace, peer));
+}
+
+/* Returns how many short datagrams fit if the buffers have the size of this socket's. */
+static unsigned int fill_by_socket(int bytes_asked, int *bytes)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	socklen_t size = sizeof(*bytes);
+	unsigned int count;
+
+	TEST_ASSERT_EQUAL_INT(
+		0, setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes_asked, sizeof(bytes_asked)));
+	TEST_ASSERT_EQUAL_INT(0, getsockopt(fd, SOL_SOCKET, SO_RCVBUF, bytes, &size));
+	udp_pace_end(&pace);
+	udp_pace_init(&pace, fd);
+	count = fill(QPN, false);
+	close(fd);
+	return count;
+}
+
+void test_a_third_of_the_buffer_may_be_filled(void)
+{
+	static const int sizes[] = {30000, 60000, 100000};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		int bytes;
+		const unsigned int count = fill_by_socket(sizes[i], &bytes);
+
+		TEST_ASSERT_EQUAL_UINT((bytes / 3 + COST_BYTES - 1) / COST_BYTES, count);
+	}
+}
+
+/* The kernel takes the first datagram however small the buffer is; a short one leaves room for more. */
+void test_the_smallest_buffer_has_room_for_short_datagrams(void)
+{
+	int bytes;
+
+	TEST_ASSERT_GREATER_OR_EQUAL(2, fill_by_socket(1, &bytes));
+	TEST_ASSERT_LESS_THAN(10000, bytes);
+}
+
+/* Two addresses whose entry in the table is the same. */
+void test_the_room_of_an_address_is_its_own(void)
+{
+	static const uint8_t same_entry[16] = {[10] = 0xff, 0xff, 126, 0, 0, 2};
+	static const struct bth bth;
+	struct bth ack;
+
+	fill(QPN, true);
+	ack = bth_of(IBV_OPCODE_RC_ACKNOWLEDGE, QPN, next_psn - 1, false);
+	TEST_ASSERT_TRUE(has_room(same_entry));
+	TEST_ASSERT_FALSE(udp_pace_heard(&pace, same_entry, ack.bytes));
+	TEST_ASSERT_FALSE(has_room(peer));
+	udp_pace_sent(&pace, same_entry, QPN, bth.bytes, 100);
+	/* What flies to the first one is forgotten. */
+	TEST_ASSERT_EQUAL_UINT(LIMIT, fill(QPN, true));
+}
+
+/* Each datagram asks for an ACK, and more leave than there was room for, as answers do. */
+void test_more_datagrams_than_fit_disturb_no_other_peer(void)
+{
+	const struct bth bth = bth_of(IBV_OPCODE_RC_SEND_ONLY, 0x99, 1, true);
+
+	while (has_room(other_peer))
+		udp_pace_sent(&pace, other_peer, QPN, bth.bytes, 100);
+	for (unsigned int i = 0; i < 4 * LIMIT; i++)
+		send_one(QPN, true);
+	TEST_ASSERT_FALSE(has_room(other_peer));
+	TEST_ASSERT_FALSE(has_room(peer));
+	TEST_ASSERT_TRUE(hear_ack(QPN, next_psn - 1));
+	TEST_ASSERT_FALSE(has_room(other_peer));
+}
+
 /* --- pauses --- */
 
 static void expect_pause(uint64_t pause_ns)
@@ -275,6 +412,25 @@ void test_each_peer_has_its_pause(void)
 	now_ns += UDP_PAUSE_NS / 2;
 	TEST_ASSERT_TRUE(udp_pace_resumes(&pace));
 	TEST_ASSERT_TRUE(has_room(other_peer));
+}
+
+/* The first peer has been silent for long. The pause of another one ends earlier. */
+void test_a_short_pause_ends_during_a_long_one(void)
+{
+	const struct bth bth = bth_of(IBV_OPCODE_RC_SEND_ONLY, 0x99, 1, true);
+
+	fill(QPN, true);
+	expect_pause(UDP_PAUSE_NS);
+	fill(QPN, true);
+	expect_pause(2 * UDP_PAUSE_NS);
+	fill(QPN, true);
+	TEST_ASSERT_FALSE(has_room(peer));
+	while (has_room(other_peer))
+		udp_pace_sent(&pace, other_peer, QPN, bth.bytes, 100);
+	now_ns += UDP_PAUSE_NS;
+	TEST_ASSERT_TRUE(udp_pace_resumes(&pace));
+	TEST_ASSERT_TRUE(has_room(other_peer));
+	TEST_ASSERT_FALSE(has_room(peer));
 }
 
 /* --- the socket of a peer on this machine --- */
@@ -358,6 +514,21 @@ void test_a_peer_that_takes_nothing_for_long_loses_packets(void)
 	close(fd);
 }
 
+/* The peer was given up, and takes datagrams later: then its own datagrams make room at once. */
+void test_a_peer_that_was_given_up_makes_room_again(void)
+{
+	const int fd = fill_socket_of_peer();
+
+	fill(QPN, false);
+	TEST_ASSERT_FALSE(resumes_after(UDP_PAUSE_NS));
+	TEST_ASSERT_TRUE(resumes_after(UDP_LAG_NS));
+	empty_socket(fd);
+	fill(QPN, false);
+	TEST_ASSERT_TRUE(hear(IBV_OPCODE_UC_SEND_ONLY, QPN, 1));
+	TEST_ASSERT_TRUE(has_room(peer));
+	close(fd);
+}
+
 /* The address is of this machine, and no socket is bound to it. */
 void test_nothing_is_known_of_an_address_without_a_socket(void)
 {
@@ -365,6 +536,79 @@ void test_nothing_is_known_of_an_address_without_a_socket(void)
 	uint32_t bytes;
 
 	TEST_ASSERT_FALSE(udp_queued_bytes(pace.queue_fd, nobody, &bytes));
+}
+
+static void send_to_claimed(const char *text)
+{
+	const union ibv_gid gid = udp_gid(text);
+	union udp_sockaddr to;
+	const socklen_t bytes = udp_sockaddr(gid.raw, &to);
+	const int fd = socket(to.any.sa_family, SOCK_DGRAM, 0);
+
+	TEST_ASSERT_EQUAL_INT(1, sendto(fd, "x", 1, 0, &to.any, bytes));
+	close(fd);
+}
+
+static bool queued(int fd, const char *text, uint32_t *bytes)
+{
+	return udp_queued_bytes(fd, udp_gid(text).raw, bytes);
+}
+
+/* In a namespace. Addresses that differ in the last byte are different sockets. */
+static void look_at_ipv6_peers(void)
+{
+	const int fd = udp_queue_open();
+	struct udp_address address;
+	uint32_t bytes;
+
+	add_address("fd00::1");
+	add_address("fd00::2");
+	TEST_ASSERT_GREATER_OR_EQUAL(0, udp_claim_address("fd00::1", &address));
+	TEST_ASSERT_FALSE(queued(fd, "fd00::2", &bytes));
+	TEST_ASSERT_GREATER_OR_EQUAL(0, udp_claim_address("fd00::2", &address));
+	send_to_claimed("fd00::2");
+	TEST_ASSERT_TRUE(queued(fd, "fd00::1", &bytes));
+	TEST_ASSERT_EQUAL_UINT(0, bytes);
+	TEST_ASSERT_TRUE(queued(fd, "fd00::2", &bytes));
+	TEST_ASSERT_GREATER_THAN(0, bytes);
+	close(fd);
+}
+
+/* In a namespace. A socket at all addresses, as SoftRoCE's, is not that of a peer on another machine. */
+static void look_beside_a_socket_of_all_addresses(void)
+{
+	const int fd = udp_queue_open();
+	const union ibv_gid all = udp_gid("0.0.0.0"), far = udp_gid("192.0.2.1");
+	uint32_t bytes;
+
+	udp_plain(&all, SIM_UDP_PORT);
+	send_to_claimed("127.0.0.1");
+	TEST_ASSERT_FALSE(udp_queued_bytes(fd, far.raw, &bytes));
+	TEST_ASSERT_FALSE(queued(fd, "127.0.0.1", &bytes));
+	close(fd);
+}
+
+static void in_namespace(void (*run)(void))
+{
+	const int pid = fork();
+
+	if (!pid) {
+		if (!enter_namespace(65536))
+			_exit(NO_NAMESPACE);
+		run();
+		_exit(0);
+	}
+	expect_namespace_end(pid);
+}
+
+void test_the_sockets_of_ipv6_peers(void)
+{
+	in_namespace(look_at_ipv6_peers);
+}
+
+void test_a_socket_at_all_addresses_is_no_peers(void)
+{
+	in_namespace(look_beside_a_socket_of_all_addresses);
 }
 
 /* A program that has used up its descriptors loses no datagrams for it. */

@@ -3,97 +3,14 @@
  * The wire `udp` without an engine: frames that leave it, and datagrams that come to it. The functions of
  * the engine that the wire calls are the test's own (--wrap).
  */
-#include "test/unit/random_packet.h"
-#include "test/unit/udp_peer.h"
+#include "test/unit/udp_ends.h"
 
 #include <errno.h>
-#include <net/if.h>
+#include <fcntl.h>
 #include <netinet/udp.h>
-#include <sched.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <time.h>
-
-#define FRAMES_MAX 512
-
-/* What has come from the wire. */
-static struct {
-	const struct sim_port *port;
-	size_t bytes;
-	bool checked;
-	uint8_t frame[SIM_FRAME_BYTES_MAX + 64];
-} arrived[FRAMES_MAX];
-static unsigned int arrivals, readies;
-
-static struct bell bell;
-static struct wire *wire_a, *wire_b;
-static struct sim_device device_a, device_b;
-static union ibv_gid gid_a, gid_b;
-static uint8_t frame_sent[SIM_FRAME_BYTES_MAX];
-
-void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked);
-void __wrap_sim_way_out_ready(struct sim_engine *engine);
-size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed,
-				  uint8_t *room_for_frame);
-
-void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked)
-{
-	TEST_ASSERT_LESS_THAN(FRAMES_MAX, arrivals);
-	TEST_ASSERT_LESS_OR_EQUAL(sizeof(arrived[0].frame), frame_bytes);
-	arrived[arrivals].port = port;
-	arrived[arrivals].bytes = frame_bytes;
-	arrived[arrivals].checked = checked;
-	memcpy(arrived[arrivals].frame, frame, frame_bytes);
-	arrivals++;
-}
-
-void __wrap_sim_way_out_ready(struct sim_engine *engine)
-{
-	(void)engine;
-	readies++;
-}
-
-size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed,
-				  uint8_t *room_for_frame)
-{
-	TEST_ASSERT_TRUE(sealed);
-	memcpy(room_for_frame, departure->frame, departure->frame_bytes);
-	return departure->frame_bytes;
-}
-
-/* Makes a wire with a device at the address. */
-static struct wire *open_wire(const char *text, struct sim_device *device, union ibv_gid *gid)
-{
-	struct wire *wire;
-
-	memset(device, 0, sizeof(*device));
-	device->port_count = 1;
-	device->ports[0].device = device;
-	device->qps.live = 1;
-	TEST_ASSERT_EQUAL_INT(0, udp_open(&bell, &wire));
-	TEST_ASSERT_EQUAL_INT(0, udp_claim(wire, text, gid));
-	udp_join(wire, device);
-	return wire;
-}
-
-static void close_wires(void)
-{
-	if (wire_a)
-		wire_a->close(wire_a);
-	if (wire_b && wire_b != wire_a)
-		wire_b->close(wire_b);
-	wire_a = wire_b = NULL;
-}
-
-static void open_wires(const char *a, const char *b)
-{
-	close_wires();
-	wire_a = open_wire(a, &device_a, &gid_a);
-	wire_b = open_wire(b, &device_b, &gid_b);
-}
 
 void setUp(void)
 {
@@ -106,53 +23,6 @@ void setUp(void)
 void tearDown(void)
 {
 	close_wires();
-}
-
-/* Sends the frame from a to b. */
-static bool send_frame(const struct sim_route *by, const uint8_t *frame, size_t frame_bytes)
-{
-	const struct sim_departure departure = {
-		.source = &device_a.ports[0],
-		.route = by,
-		.frame = frame,
-		.frame_bytes = frame_bytes,
-	};
-
-	return wire_a->way.send(wire_a->way.arg, &departure);
-}
-
-static size_t send_packet(const struct sim_route *by, uint32_t psn, uint32_t payload_bytes)
-{
-	const size_t bytes = udp_encode(by, psn, payload_bytes, frame_sent);
-
-	TEST_ASSERT_TRUE(send_frame(by, frame_sent, bytes));
-	return bytes;
-}
-
-static void send_from_b(const struct sim_route *by)
-{
-	const size_t bytes = udp_encode(by, 1, 10, frame_sent);
-	const struct sim_departure departure = {.source = &device_b.ports[0],
-						.route = by,
-						.frame = frame_sent,
-						.frame_bytes = bytes};
-
-	TEST_ASSERT_TRUE(wire_b->way.send(wire_b->way.arg, &departure));
-	wire_b->flush(wire_b);
-}
-
-/* Receives until nothing comes: a socket rests for a few calls after a batch. Returns true if something
- * came. */
-static bool receive_all(struct wire *wire)
-{
-	bool came = false;
-
-	for (unsigned int calls = 0; calls < 8; calls++)
-		if (wire->receive(wire)) {
-			came = true;
-			calls = 0;
-		}
-	return came;
 }
 
 /* --- packets between two wires --- */
@@ -194,6 +64,7 @@ void test_ipv4_fields_of_the_way_arrive(void)
 	check_way(0x88, 64, 0);
 	check_way(0, 1, 0);
 	check_way(0x21, 255, 0);
+	check_way(0x02, 64, 0);
 	check_way(0, 64, 0);
 }
 
@@ -298,6 +169,43 @@ void test_does_not_reach_by_other_gids(void)
 	TEST_ASSERT_FALSE(reaches(&path));
 }
 
+static enum vb_reason barrier_to(const char *text)
+{
+	const union ibv_gid dest = udp_gid(text);
+	const struct sim_path path = path_to(&dest);
+
+	return wire_a->way.barrier(wire_a->way.arg, &path);
+}
+
+void test_a_path_of_infiniband_does_not_leave(void)
+{
+	struct sim_path path = path_to(&gid_b);
+
+	TEST_ASSERT_EQUAL_INT(VB_WHY_NONE, wire_a->way.barrier(wire_a->way.arg, &path));
+	path.route.infiniband = true;
+	TEST_ASSERT_FALSE(reaches(&path));
+	TEST_ASSERT_EQUAL_INT(VB_WHY_PATH_UNREACHABLE, wire_a->way.barrier(wire_a->way.arg, &path));
+}
+
+/* In a namespace. As over IPv4, the kernel sends from loopback addresses to loopback addresses only. */
+static void reach_ipv6_addresses(void)
+{
+	add_address("fd00::1");
+	wire_a = open_wire("fd00::1", &device_a, &gid_a);
+	TEST_ASSERT_EQUAL_INT(VB_WHY_NONE, barrier_to("fd00::2"));
+	TEST_ASSERT_EQUAL_INT(VB_WHY_NONE, barrier_to("fd00::1"));
+	TEST_ASSERT_EQUAL_INT(VB_WHY_UDP_LOOPBACK, barrier_to("::1"));
+	close_wires();
+	wire_a = open_wire("::1", &device_a, &gid_a);
+	TEST_ASSERT_EQUAL_INT(VB_WHY_NONE, barrier_to("::1"));
+	TEST_ASSERT_EQUAL_INT(VB_WHY_UDP_LOOPBACK, barrier_to("fd00::1"));
+}
+
+void test_reaches_what_an_ipv6_address_reaches(void)
+{
+	in_namespace(65536, reach_ipv6_addresses);
+}
+
 /* Groups of the device's IP version are reached, from the loopback network too. */
 void test_reaches_groups_of_its_ip_version(void)
 {
@@ -320,10 +228,29 @@ void test_reaches_groups_of_its_ip_version(void)
 	TEST_ASSERT_FALSE(reaches(&path));
 }
 
-/* Returns true if wire b gets what a sends to the group. */
-static bool hears_group(const union ibv_gid *group)
+static union ibv_gid joined; /* that b is in */
+
+/* Groups of other processes on this machine are others. */
+static union ibv_gid own_group(uint8_t first)
 {
-	const struct sim_route by = udp_route(&gid_a, group);
+	return (union ibv_gid){.raw = {[10] = 0xff,
+				       [11] = 0xff,
+				       [12] = first,
+				       [13] = (uint8_t)(getpid() >> 16 & 0x7f),
+				       [14] = (uint8_t)(getpid() >> 8),
+				       [15] = (uint8_t)getpid()}};
+}
+
+static void join_group(void)
+{
+	joined = own_group(237);
+	TEST_ASSERT_EQUAL_INT(0, wire_b->way.join(wire_b->way.arg, &device_b, &joined));
+}
+
+/* Returns true if wire b gets what a sends to the group. */
+static bool hears_group(const union ibv_gid *to)
+{
+	const struct sim_route by = udp_route(&gid_a, to);
 
 	arrivals = 0;
 	send_packet(&by, 1, 10);
@@ -332,39 +259,115 @@ static bool hears_group(const union ibv_gid *group)
 	return arrivals == 1 && arrived[0].checked;
 }
 
-static int child_joins_again(const union ibv_gid *group, const union ibv_gid *left)
+static int child_joins_again(void)
 {
-	if (wire_b->way.join(wire_b->way.arg, &device_b, left) || wire_a->resume(wire_a) ||
-	    wire_b->resume(wire_b) || !hears_group(group) || !hears_group(left))
+	const union ibv_gid left = own_group(236);
+
+	if (wire_b->way.join(wire_b->way.arg, &device_b, &left) || wire_a->resume(wire_a) ||
+	    wire_b->resume(wire_b) || !hears_group(&joined) || !hears_group(&left))
 		return 1;
-	wire_b->way.leave(wire_b->way.arg, &device_b, left);
-	return !hears_group(group) || hears_group(left);
+	wire_b->way.leave(wire_b->way.arg, &device_b, &left);
+	return !hears_group(&joined) || hears_group(&left);
 }
 
-/* The child of a fork() joins what the parent had joined, and what it joins itself before it has a socket,
- * once the parent has left the addresses. */
-void test_a_child_joins_the_groups_again(void)
+/* A program that shares nothing has the group first. Then the child has neither the group nor the address of its
+ * device, and tries again later. */
+static int child_waits_for_a_group(void)
 {
-	const union ibv_gid group = udp_gid("239.1.2.3"), left = udp_gid("239.1.2.4");
+	const int fd = udp_plain(&joined, SIM_UDP_PORT);
+
+	if (wire_a->resume(wire_a) || wire_b->resume(wire_b) != EADDRINUSE)
+		return 1;
+	close(udp_plain(&gid_b, SIM_UDP_PORT));
+	close(fd);
+	return wire_b->resume(wire_b) || !hears_group(&joined);
+}
+
+/* Runs the function in the child of a fork(), once the parent has closed its wires. `early` runs in the parent while
+ * the child waits. */
+static void in_child_that_outlives(int (*run)(void), void (*early)(void))
+{
 	int ready[2], status, pid;
 	char byte = 0;
 
-	TEST_ASSERT_EQUAL_INT(0, wire_b->way.join(wire_b->way.arg, &device_b, &group));
-	TEST_ASSERT_TRUE(hears_group(&group));
 	TEST_ASSERT_EQUAL_INT(0, pipe(ready));
 	pid = fork();
 	if (!pid) {
 		wire_a->forked(wire_a);
 		wire_b->forked(wire_b);
-		_exit(read(ready[0], &byte, 1) == 1 ? child_joins_again(&group, &left) : 2);
+		_exit(read(ready[0], &byte, 1) == 1 ? run() : 99);
 	}
-	TEST_ASSERT_TRUE(hears_group(&group));
+	if (early)
+		early();
 	close_wires();
 	TEST_ASSERT_EQUAL_INT(1, write(ready[1], &byte, 1));
 	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
 	TEST_ASSERT_EQUAL_INT(0, status);
 	close(ready[0]);
 	close(ready[1]);
+}
+
+static void parent_hears(void)
+{
+	TEST_ASSERT_TRUE(hears_group(&joined));
+}
+
+/* The child of a fork() joins what the parent had joined, and what it joins itself before it has a socket,
+ * once the parent has left the addresses. */
+void test_a_child_joins_the_groups_again(void)
+{
+	join_group();
+	in_child_that_outlives(child_joins_again, parent_hears);
+}
+
+void test_a_child_that_cannot_join_has_no_address(void)
+{
+	join_group();
+	in_child_that_outlives(child_waits_for_a_group, NULL);
+}
+
+/* In a namespace. One wire has a device of each IP version, and receives for both with the same buffers. */
+static void receive_both_versions(void)
+{
+	static struct sim_device device_c, device_d;
+	union ibv_gid gid_c, gid_d;
+
+	add_address("fd00::1");
+	add_address("fd00::2");
+	open_wires("", "");
+	wire_a->close(wire_a);
+	wire_a = open_wire("fd00::1", &device_a, &gid_a);
+	device_c = device_b;
+	device_c.ports[0].device = &device_c;
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wire_b, "fd00::2", &gid_c));
+	udp_join(wire_b, &device_c);
+	device_d = device_a;
+	device_d.ports[0].device = &device_d;
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wire_a, "", &gid_d));
+	udp_join(wire_a, &device_d);
+	for (unsigned int i = 0; i < 4; i++) {
+		const struct sim_route by =
+			udp_route(i % 2 ? &gid_a : &gid_d, i % 2 ? &gid_c : &gid_b);
+		struct sim_departure departure = {.source = i % 2 ? &device_a.ports[0]
+								  : &device_d.ports[0],
+						  .route = &by,
+						  .frame = frame_sent};
+
+		arrivals = 0;
+		departure.frame_bytes = udp_encode(&by, i, 10, frame_sent);
+		TEST_ASSERT_TRUE(wire_a->way.send(wire_a->way.arg, &departure));
+		wire_a->flush(wire_a);
+		receive_all(wire_b);
+		TEST_ASSERT_EQUAL_UINT(1, arrivals);
+		TEST_ASSERT_TRUE(arrived[0].checked);
+		TEST_ASSERT_EQUAL_PTR(i % 2 ? &device_c.ports[0] : &device_b.ports[0],
+				      arrived[0].port);
+	}
+}
+
+void test_devices_of_both_ip_versions(void)
+{
+	in_namespace(65536, receive_both_versions);
 }
 
 /* More groups have datagrams than one look at them returns. */
@@ -424,36 +427,6 @@ void test_a_changed_transport_header_is_sent(void)
 }
 
 /* --- datagrams of peers --- */
-
-static int peer;
-static union ibv_gid peer_gid;
-
-static void open_peer(void)
-{
-	struct udp_address address;
-	int fd = udp_claim_address("", &address);
-
-	peer_gid = address.gid;
-	close(fd);
-	peer = udp_plain(&peer_gid, 0xc001);
-}
-
-/* Sends the datagram of a packet, whose ICRC is that of an identification, to b. */
-static void peer_sends(uint16_t identification, const uint8_t *change, size_t at)
-{
-	struct sim_route by = udp_route(&peer_gid, &gid_b);
-	size_t bytes;
-
-	by.udp_source_port = 0xc001;
-	by.ip_id = identification;
-	bytes = udp_encode(&by, 1, 64, frame_sent);
-	if (change) {
-		frame_sent[42 + at] = *change;
-		sim_packet_seal(frame_sent, bytes, &by);
-	}
-	udp_plain_send(peer, &gid_b, frame_sent + 42, bytes - 42);
-	receive_all(wire_b);
-}
 
 void test_any_identification_is_right(void)
 {
@@ -558,57 +531,37 @@ void test_hostile_datagrams(void)
 
 /* --- what the kernel does not send --- */
 
-/* Enters a network namespace whose loopback interface is up and has the MTU. Returns false if this user may
- * not. */
-static bool enter_namespace(int mtu)
-{
-	struct ifreq request = {.ifr_name = "lo"};
-	const int fd = unshare(CLONE_NEWUSER | CLONE_NEWNET) ? -1 : socket(AF_INET, SOCK_DGRAM, 0);
-
-	if (fd < 0)
-		return false;
-	request.ifr_flags = IFF_UP | IFF_LOOPBACK;
-	if (ioctl(fd, SIOCSIFFLAGS, &request))
-		return false;
-	request.ifr_mtu = mtu;
-	return !ioctl(fd, SIOCSIFMTU, &request);
-}
-
 /* A datagram that is too long for the interface is lost and counted; those around it arrive. */
-static int long_frame_in_namespace(void)
+static void send_long_frame(const char *a, const char *b)
 {
+	const struct udp_counters expected = {.sent = 2, .too_long = 1};
 	struct sim_route by;
-	struct udp_counters expected = {.sent = 2, .too_long = 1};
 
-	close_wires();
-	if (!enter_namespace(1500))
-		return 77;
-	open_wires("", "127.0.0.9");
+	open_wires(a, b);
 	by = udp_route(&gid_a, &gid_b);
+	arrivals = 0;
 	send_packet(&by, 1, 64);
 	send_packet(&by, 2, 2000);
 	send_packet(&by, 3, 64);
 	wire_a->flush(wire_a);
 	receive_all(wire_b);
-	return udp_mtu(wire_a) != IBV_MTU_1024 || arrivals != 2 ||
-	       device_a.counters.lost_packets != 1 ||
-	       memcmp(udp_counters(wire_a, &device_a), &expected, sizeof(expected)) != 0;
+	TEST_ASSERT_EQUAL_INT(IBV_MTU_1024, udp_mtu(wire_a));
+	TEST_ASSERT_EQUAL_UINT(2, arrivals);
+	TEST_ASSERT_EQUAL_UINT(1, device_a.counters.lost_packets);
+	TEST_ASSERT_EQUAL_MEMORY(&expected, udp_counters(wire_a, &device_a), sizeof(expected));
+}
+
+static void send_long_frames(void)
+{
+	send_long_frame("", "127.0.0.9");
+	add_address("fd00::1");
+	add_address("fd00::2");
+	send_long_frame("fd00::1", "fd00::2");
 }
 
 void test_the_mtu_is_the_interfaces(void)
 {
-	const int pid = fork();
-	int status;
-
-	if (!pid) {
-		wire_a->forked(wire_a);
-		wire_b->forked(wire_b);
-		_exit(long_frame_in_namespace());
-	}
-	waitpid(pid, &status, 0);
-	if (WEXITSTATUS(status) == 77)
-		TEST_IGNORE_MESSAGE("this user may not make a network namespace");
-	TEST_ASSERT_EQUAL_INT(0, status);
+	in_namespace(1500, send_long_frames);
 }
 
 /* --- full buffers --- */
@@ -741,30 +694,22 @@ static unsigned int room_to_b(void)
 	return wire_a->way.room(wire_a->way.arg, &path, 0x12);
 }
 
+static unsigned int whole_room;
+
+static int child_has_whole_room(void)
+{
+	return wire_a->resume(wire_a) || room_to_b() != whole_room;
+}
+
 /* The child of a fork() has sent nothing, whatever its parent has, and waits for no peer of its parent. */
 void test_a_child_has_the_whole_room(void)
 {
 	const struct sim_route by = udp_route(&gid_a, &gid_b);
-	const unsigned int whole = room_to_b();
-	int ready[2], status, pid;
-	char byte = 0;
 
+	whole_room = room_to_b();
 	while (room_to_b())
 		send_packet(&by, 1, 1024);
-	TEST_ASSERT_EQUAL_INT(0, pipe(ready));
-	pid = fork();
-	if (!pid) {
-		wire_a->forked(wire_a);
-		wire_b->forked(wire_b);
-		_exit(read(ready[0], &byte, 1) != 1 || wire_a->resume(wire_a) ||
-		      room_to_b() != whole);
-	}
-	close_wires();
-	TEST_ASSERT_EQUAL_INT(1, write(ready[1], &byte, 1));
-	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
-	TEST_ASSERT_EQUAL_INT(0, status);
-	close(ready[0]);
-	close(ready[1]);
+	in_child_that_outlives(child_has_whole_room, NULL);
 }
 
 /* A peer that is silent is tried again after a pause, for which the bell rings. */
@@ -783,6 +728,33 @@ void test_pacing_ends_after_a_pause(void)
 	while (!readies)
 		wire_a->receive(wire_a);
 	TEST_ASSERT_NOT_EQUAL(0, wire_a->way.room(wire_a->way.arg, &path, 0x12));
+	wire_a->listen(wire_a, false);
+}
+
+/* The thread that waits for datagrams sleeps already when the room ends. When nothing is waited for any more, it sleeps
+ * on. */
+void test_pacing_wakes_the_thread_that_sleeps(void)
+{
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+	uint32_t rings;
+
+	wire_a->listen(wire_a, true);
+	for (unsigned int round = 1; round <= 10; round++) {
+		const uint32_t seen = bell_listen(&bell);
+
+		while (room_to_b())
+			send_packet(&by, 1, 1024);
+		bell_wait(&bell, seen, now_ns() + 10000000000u);
+		TEST_ASSERT_NOT_EQUAL(seen, bell.rings);
+		bell_ignore(&bell);
+		while (readies < round)
+			wire_a->receive(wire_a);
+	}
+	wire_a->flush(wire_a);
+	rings = bell_listen(&bell);
+	for (unsigned int calls = 0; calls < 10000; calls++)
+		TEST_ASSERT_FALSE(wire_a->receive(wire_a));
+	TEST_ASSERT_EQUAL_UINT(rings, bell.rings);
 	wire_a->listen(wire_a, false);
 }
 
@@ -805,25 +777,33 @@ static uint32_t psn_of(unsigned int index)
 	return sim_load_be24(arrived[index].frame + 42 + 9);
 }
 
-/* An ACK waits for the program's next request, which goes first. */
+/* Sends the queued packets from a. They arrive at b in the order of these PSNs. */
+static void expect_order(const uint32_t *psns, unsigned int count)
+{
+	arrivals = 0;
+	wire_a->flush(wire_a);
+	receive_all(wire_b);
+	TEST_ASSERT_EQUAL_UINT(count, arrivals);
+	for (unsigned int i = 0; i < count; i++)
+		TEST_ASSERT_EQUAL_UINT(psns[i], psn_of(i));
+}
+
+/* An ACK waits for the program's next request, which goes first, each time. */
 void test_acks_go_behind_a_request(void)
 {
+	static const uint32_t requests_first[] = {3, 4, 1, 2};
 	const struct sim_route by = udp_route(&gid_a, &gid_b);
 	const struct udp_counters *counted = udp_counters(wire_a, &device_a);
 
-	send_ack(1);
-	send_ack(2);
-	wire_a->flush(wire_a);
-	TEST_ASSERT_EQUAL_UINT(0, counted->sent);
-	send_packet(&by, 3, 4);
-	send_packet(&by, 4, 4);
-	wire_a->flush(wire_a);
-	receive_all(wire_b);
-	TEST_ASSERT_EQUAL_UINT(4, arrivals);
-	TEST_ASSERT_EQUAL_UINT(3, psn_of(0));
-	TEST_ASSERT_EQUAL_UINT(4, psn_of(1));
-	TEST_ASSERT_EQUAL_UINT(1, psn_of(2));
-	TEST_ASSERT_EQUAL_UINT(2, psn_of(3));
+	for (unsigned int round = 0; round < 3; round++) {
+		send_ack(1);
+		send_ack(2);
+		wire_a->flush(wire_a);
+		TEST_ASSERT_EQUAL_UINT(4 * round, counted->sent);
+		send_packet(&by, 3, 4);
+		send_packet(&by, 4, 4);
+		expect_order(requests_first, 4);
+	}
 }
 
 /* A few polls later the ACK goes anyway. */
@@ -848,17 +828,71 @@ void test_acks_do_not_wait_while_nobody_polls(void)
 	TEST_ASSERT_EQUAL_UINT(1, udp_counters(wire_a, &device_a)->sent);
 }
 
-/* A NAK stops the peer's requester: it does not wait. */
-void test_naks_do_not_wait(void)
+/* The program answers each message, and each time an ACK comes to those that wait. The first one does not wait for
+ * longer than without the others. */
+void test_acks_of_a_stream_wait_for_a_few_polls_only(void)
+{
+	for (uint32_t polls = 0; polls < 8; polls++) {
+		send_ack(polls);
+		wire_a->flush(wire_a);
+		wire_a->receive(wire_a);
+	}
+	TEST_ASSERT_GREATER_THAN(0, udp_counters(wire_a, &device_a)->sent);
+}
+
+static void send_nak(uint32_t psn)
 {
 	const struct sim_route by = udp_route(&gid_a, &gid_b);
-	const struct sim_packet nak = {.opcode = IBV_OPCODE_RC_ACKNOWLEDGE,
-				       .syndrome = SIM_NAK_PSN_SEQUENCE};
+	const struct sim_packet nak = {
+		.opcode = IBV_OPCODE_RC_ACKNOWLEDGE, .syndrome = SIM_NAK_PSN_SEQUENCE, .psn = psn};
 	const size_t bytes = sim_packet_encode(&nak, &by, udp_copy, frame_sent, NULL);
 
 	TEST_ASSERT_TRUE(send_frame(&by, frame_sent, bytes));
+}
+
+/* A NAK stops the peer's requester: it does not wait. */
+void test_naks_do_not_wait(void)
+{
+	send_nak(1);
 	wire_a->flush(wire_a);
 	TEST_ASSERT_EQUAL_UINT(1, udp_counters(wire_a, &device_a)->sent);
+}
+
+/* What leaves with one system call begins with the requests, also where no ACK is among the answers. */
+void test_requests_go_before_all_answers(void)
+{
+	static const uint32_t requests_first[] = {2, 4, 1, 3};
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+
+	send_nak(1);
+	send_packet(&by, 2, 4);
+	send_nak(3);
+	send_packet(&by, 4, 4);
+	expect_order(requests_first, 4);
+}
+
+static int child_sorts_its_own(void)
+{
+	static const uint32_t requests_first[] = {3, 1, 2};
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+
+	if (wire_a->resume(wire_a) || wire_b->resume(wire_b))
+		return 1;
+	send_ack(1);
+	send_ack(2);
+	send_packet(&by, 3, 4);
+	expect_order(requests_first, 3);
+	return 0;
+}
+
+/* What the parent has queued when it forks is the parent's. */
+void test_a_child_has_a_queue_of_its_own(void)
+{
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+
+	send_packet(&by, 9, 4);
+	send_ack(8);
+	in_child_that_outlives(child_sorts_its_own, NULL);
 }
 
 /* --- the bell --- */
@@ -920,6 +954,34 @@ void test_bell_is_silent_while_somebody_polls(void)
 	TEST_ASSERT_EQUAL_UINT(0, bell.rings);
 }
 
+/* A device gets its address while somebody listens. */
+void test_bell_rings_for_a_new_device(void)
+{
+	static struct sim_device devices[10];
+
+	wire_b->listen(wire_b, true);
+	for (unsigned int i = 0; i < 10; i++) {
+		union ibv_gid gid;
+		struct sim_route by;
+		uint32_t seen;
+
+		devices[i] = device_b;
+		devices[i].ports[0].device = &devices[i];
+		TEST_ASSERT_FALSE(wire_b->receive(wire_b));
+		TEST_ASSERT_EQUAL_INT(0, udp_claim(wire_b, "", &gid));
+		udp_join(wire_b, &devices[i]);
+		by = udp_route(&gid_a, &gid);
+		seen = bell_listen(&bell);
+		send_packet(&by, 1, 4);
+		wire_a->flush(wire_a);
+		wait_for_bell(seen);
+		TEST_ASSERT_TRUE(wire_b->receive(wire_b));
+		TEST_ASSERT_EQUAL_PTR(&devices[i].ports[0], arrived[i].port);
+		bell_ignore(&bell);
+	}
+	wire_b->listen(wire_b, false);
+}
+
 void test_bell_rings_for_a_group(void)
 {
 	const union ibv_gid group = udp_gid("239.1.2.3");
@@ -953,4 +1015,54 @@ void test_another_bell_rings(void)
 	wire_b->close(wire_b);
 	wire_b = NULL;
 	TEST_ASSERT_EQUAL_UINT(0, bell.rings);
+}
+
+/* --- descriptors --- */
+
+static unsigned int count_descriptors(void)
+{
+	unsigned int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void open_all(void)
+{
+	open_wires("", "");
+	join_group();
+	TEST_ASSERT_TRUE(hears_group(&joined));
+}
+
+void test_a_wire_that_ends_closes_its_descriptors(void)
+{
+	unsigned int before;
+
+	close_wires();
+	before = count_descriptors();
+	open_all();
+	TEST_ASSERT_GREATER_THAN(before, count_descriptors());
+	close_wires();
+	TEST_ASSERT_EQUAL_UINT(before, count_descriptors());
+}
+
+/* The child of a fork() that opens no device has no copies of its parent's descriptors. */
+void test_a_child_closes_the_descriptors_of_its_parent(void)
+{
+	unsigned int before;
+	int status, pid;
+
+	close_wires();
+	before = count_descriptors();
+	open_all();
+	pid = fork();
+	if (!pid) {
+		wire_a->forked(wire_a);
+		wire_b->forked(wire_b);
+		_exit(count_descriptors() != before);
+	}
+	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
+	TEST_ASSERT_EQUAL_INT(0, status);
+	TEST_ASSERT_TRUE(hears_group(&joined));
 }

@@ -1067,6 +1067,25 @@ void test_a_delayed_packet_that_goes_beyond(void)
 	TEST_ASSERT_TRUE(way->far_frame.frame_bytes > 70);
 }
 
+/* The way is taken away while a packet is delayed. */
+void test_a_delayed_packet_without_its_way_is_lost(void)
+{
+	const struct sim_counters *counters;
+
+	open(&(struct engine_config){.no_timeout = true});
+	counters = &joined.engines[0].sides[0].device->counters;
+	joined.ways[0].far = engine_gid(2);
+	take_address(joined.engines[0].sides[1].device);
+	add_rule((struct sim_fault_rule){.action = SIM_FAULT_DELAY, .count = 1, .delay_ns = 5000});
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 70});
+	joined_run(&joined);
+	TEST_ASSERT_EQUAL_UINT64(0, counters->lost_packets);
+	sim_way_out_set(joined.engines[0].sim, NULL);
+	joined_settle(&joined, SIM_NEVER - 1);
+	TEST_ASSERT_EQUAL_UINT64(1, counters->lost_packets);
+	TEST_ASSERT_EQUAL_UINT(0, joined.ways[0].far_frames);
+}
+
 /* --- ports --- */
 
 void test_a_frame_for_a_port_that_is_down_is_lost(void)
@@ -1257,6 +1276,155 @@ void test_groups_beyond(void)
 	joined_run(&joined);
 	expect(side->recv_cq, 7, IBV_WC_SUCCESS);
 	TEST_ASSERT_EQUAL_UINT(1, joined.ways[0].far_frames);
+	sim_ah_release(ah);
+}
+
+/* Sends a message from engine 0 to the group, which other machines have if `far`. Counts are those of this message. */
+static void send_one_to_group(bool far)
+{
+	struct engine_side *side = joined_side(&joined, 0);
+	struct sim_ah *ah = group_ah(0);
+
+	if (far)
+		joined.ways[0].far = group;
+	joined.ways[0].sent = joined.ways[0].far_frames = 0;
+	side->device->counters.lost_packets = 0;
+	TEST_ASSERT_EQUAL_INT(0, send_to_group(side, ah));
+	joined_run(&joined);
+	sim_ah_release(ah);
+}
+
+static void expect_copies(unsigned int sent, unsigned int far, unsigned int lost)
+{
+	TEST_ASSERT_EQUAL_UINT(sent, joined.ways[0].sent);
+	TEST_ASSERT_EQUAL_UINT(far, joined.ways[0].far_frames);
+	TEST_ASSERT_EQUAL_UINT64(lost, joined_side(&joined, 0)->device->counters.lost_packets);
+}
+
+/* A message that a member here has taken is not lost, and does not leave for engines without members. */
+void test_a_group_with_members_here_only(void)
+{
+	struct engine_side *side;
+
+	open(&(struct engine_config){.type = IBV_QPT_UD});
+	side = joined_side(&joined, 0);
+	sim_multicast_attach(side->qp, &group, 0);
+	joined_recv(&joined, 0, 7, 1000, 100);
+	send_one_to_group(false);
+	expect(side->recv_cq, 7, IBV_WC_SUCCESS);
+	expect_copies(0, 0, 0);
+}
+
+static bool send_in_no_case(void *arg, const struct sim_departure *departure)
+{
+	(void)arg;
+	(void)departure;
+	return false;
+}
+
+/* The message is lost if nobody gets it: neither a member nor another machine. */
+void test_a_group_that_no_packet_gets_to(void)
+{
+	struct engine_side *side;
+	struct sim_way_out way;
+
+	open(&(struct engine_config){.type = IBV_QPT_UD});
+	side = joined_side(&joined, 0);
+	send_one_to_group(true);
+	expect_copies(0, 1, 0);
+	way = *joined.engines[0].sim->net->way;
+	way.send = send_in_no_case;
+	sim_way_out_set(joined.engines[0].sim, &way);
+	send_one_to_group(true);
+	expect_copies(0, 0, 1);
+	/* A member here gets it. */
+	sim_multicast_attach(side->qp, &group, 0);
+	joined_recv(&joined, 0, 7, 1000, 100);
+	send_one_to_group(true);
+	expect(side->recv_cq, 7, IBV_WC_SUCCESS);
+	expect_copies(0, 0, 0);
+}
+
+/* Another machine has got the message, and another engine has no room for it. */
+void test_a_group_of_which_a_member_gets_nothing(void)
+{
+	open(&(struct engine_config){.type = IBV_QPT_UD});
+	sim_multicast_attach(joined_side(&joined, 1)->qp, &group, 0);
+	joined.ways[0].limit = 0;
+	send_one_to_group(true);
+	expect_copies(0, 1, 0);
+	send_one_to_group(true);
+	expect_copies(0, 1, 0);
+}
+
+/* A port that is down takes no message of a group, and sends none. */
+void test_ports_of_a_group_that_are_down(void)
+{
+	struct engine_side *member, *side;
+	struct engine *engine;
+
+	open(&(struct engine_config){.type = IBV_QPT_UD});
+	engine = &joined.engines[0];
+	side = &engine->sides[0];
+	member = &engine->sides[1];
+	engine_connect_qp(engine, member->qp, 0, &side->gid, 0, 0);
+	sim_multicast_attach(member->qp, &group, 0);
+	engine_recv(engine, 1, 7, 1000, 100);
+	engine_recv(engine, 1, 8, 1000, 100);
+	sim_port_set_state(&member->device->ports[0], IBV_PORT_DOWN);
+	for (unsigned int far = 0; far < 2; far++) {
+		send_one_to_group(far);
+		expect_empty(member->recv_cq);
+		expect_copies(0, far, !far);
+	}
+	sim_port_set_state(&member->device->ports[0], IBV_PORT_ACTIVE);
+	send_one_to_group(true);
+	expect(member->recv_cq, 7, IBV_WC_SUCCESS);
+	expect_copies(0, 1, 0);
+	sim_port_set_state(&side->device->ports[0], IBV_PORT_DOWN);
+	send_one_to_group(true);
+	expect_empty(member->recv_cq);
+	expect_copies(0, 0, 1);
+	sim_port_set_state(&side->device->ports[0], IBV_PORT_ACTIVE);
+	send_one_to_group(true);
+	expect(member->recv_cq, 8, IBV_WC_SUCCESS);
+}
+
+static int send_to_qpn(struct engine_side *side, struct sim_ah *ah, uint32_t qpn)
+{
+	struct ibv_sge sge = {(uintptr_t)side->memory, 33, side->mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .wr.ud = {.ah = (struct ibv_ah *)(void *)ah,
+					   .remote_qpn = qpn,
+					   .remote_qkey = ENGINE_QKEY}};
+	struct ibv_send_wr *bad;
+
+	return sim_qp_post_send(side->qp, &wr, &bad);
+}
+
+/* The QPN of groups is nobody's at the address of a port, in this engine and in others. */
+void test_the_qpn_of_groups_at_an_address(void)
+{
+	struct ibv_ah_attr attr;
+	struct engine_side *side;
+	struct sim_ah *ah;
+
+	open(&(struct engine_config){.type = IBV_QPT_UD});
+	side = joined_side(&joined, 0);
+	attr = engine_ah_attr(&joined.engines[0].sides[1].gid);
+	TEST_ASSERT_EQUAL_INT(0, sim_ah_create(side->device, 1, &attr, &ah));
+	sim_multicast_attach(joined_side(&joined, 1)->qp, &group, 0);
+	joined_recv(&joined, 1, 7, 1000, 100);
+	TEST_ASSERT_EQUAL_INT(0, send_to_qpn(side, ah, 0xffffff));
+	joined_run(&joined);
+	expect_copies(0, 0, 0);
+	TEST_ASSERT_EQUAL_UINT64(1, joined.engines[0].sides[1].device->counters.refused_packets);
+	TEST_ASSERT_EQUAL_INT(0, send_to_qpn(side, ah, joined_side(&joined, 1)->qp->number));
+	joined_run(&joined);
+	expect(joined_side(&joined, 1)->recv_cq, 7, IBV_WC_SUCCESS);
+	expect_copies(1, 0, 0);
 	sim_ah_release(ah);
 }
 

@@ -7,11 +7,14 @@
 #include "test/unit/random_packet.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <verbena/sim.h>
 #include <verbena/verbs.h>
@@ -41,6 +44,7 @@ struct end {
 	struct vb_sim *world;
 	struct ibv_context *context;
 	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
@@ -77,7 +81,8 @@ static void open_end(struct end *end, struct vb_sim *world, unsigned int device)
 	end->context = vb_open_device(list[device]);
 	vb_free_device_list(list);
 	end->pd = vb_alloc_pd(end->context);
-	end->cq = vb_create_cq(end->context, 16, NULL, NULL, 0);
+	end->channel = vb_create_comp_channel(end->context);
+	end->cq = vb_create_cq(end->context, 16, NULL, end->channel, 0);
 	init.send_cq = init.recv_cq = end->cq;
 	end->qp = vb_create_qp(end->pd, &init);
 	end->mr = vb_reg_mr(end->pd, end->buffer, BYTES,
@@ -92,6 +97,7 @@ static void close_end(struct end *end)
 	vb_destroy_qp(end->qp);
 	vb_dereg_mr(end->mr);
 	vb_destroy_cq(end->cq);
+	vb_destroy_comp_channel(end->channel);
 	vb_dealloc_pd(end->pd);
 	TEST_ASSERT_EQUAL_INT(0, vb_close_device(end->context));
 }
@@ -191,6 +197,106 @@ void test_both_wires_of_a_process_carry_data(void)
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_close(first));
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_close(second));
 }
+
+/* --- the child of a fork() --- */
+
+/* Returns true if all other threads of this process sleep: the state behind the name in proc(5), /proc/PID/stat. */
+static bool others_sleep(void)
+{
+	DIR *threads = opendir("/proc/self/task");
+	const struct dirent *entry;
+	bool sleep = true;
+
+	while ((entry = readdir(threads))) {
+		char path[300], line[512];
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/stat", entry->d_name);
+		file = atoi(entry->d_name) && atoi(entry->d_name) != gettid() ? fopen(path, "re")
+									      : NULL;
+		if (!file)
+			continue;
+		sleep &= fgets(line, sizeof(line), file) && strrchr(line, ')')[2] == 'S';
+		fclose(file);
+	}
+	closedir(threads);
+	return sleep;
+}
+
+/* Sends a message of this end once all other threads sleep, also the one that waits for the message. */
+static void *send_when_others_sleep(void *arg)
+{
+	struct end *peer = arg;
+	struct ibv_sge sge = {(uintptr_t)peer->buffer, 64, peer->mr->lkey};
+	struct ibv_send_wr send = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+
+	while (!others_sleep())
+		;
+	TEST_ASSERT_EQUAL_INT(0, vb_post_send(peer->qp, &send, &bad));
+	return NULL;
+}
+
+/* Sleeps until a message of the peer has come. */
+static void be_woken(struct end *end, struct end *peer)
+{
+	struct ibv_sge sge = {(uintptr_t)end->buffer, 64, end->mr->lkey};
+	struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1}, *bad;
+	pthread_t sender;
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	void *context;
+
+	TEST_ASSERT_EQUAL_INT(0, vb_post_recv(end->qp, &receive, &bad));
+	TEST_ASSERT_EQUAL_INT(0, vb_req_notify_cq(end->cq, 0));
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&sender, NULL, send_when_others_sleep, peer));
+	TEST_ASSERT_EQUAL_INT(0, vb_get_cq_event(end->channel, &cq, &context));
+	TEST_ASSERT_EQUAL_INT(0, pthread_join(sender, NULL));
+	vb_ack_cq_events(cq, 1);
+	TEST_ASSERT_EQUAL_INT(1, vb_poll_cq(end->cq, 1, &wc));
+	TEST_ASSERT_EQUAL_STRING("success", vb_wc_status_str(wc.status));
+}
+
+/* Opens the devices of the world that the parent has left, and those of a second one. */
+static void be_child(struct vb_sim *world)
+{
+	static struct end own[2], peer[2];
+	struct vb_sim *second = open_world();
+
+	for (unsigned int wire = 0; wire < 2; wire++) {
+		open_end(&own[wire], world, wire);
+		open_end(&peer[wire], second, wire);
+		connect_end(&own[wire], &peer[wire]);
+		connect_end(&peer[wire], &own[wire]);
+	}
+	for (unsigned int round = 0; round < 4; round++)
+		for (unsigned int wire = 0; wire < 2; wire++)
+			be_woken(&own[wire], &peer[wire]);
+}
+
+/* Packets of both wires wake the child's threads, not those of its parent. */
+void test_packets_of_both_wires_wake_a_child(void)
+{
+	struct vb_sim *world = open_world();
+	int ends[2], status, pid;
+	char byte;
+
+	TEST_ASSERT_EQUAL_INT(0, pipe(ends));
+	pid = fork();
+	if (!pid) {
+		alarm(60);
+		close(ends[1]);
+		if (read(ends[0], &byte, 1) == 0)
+			be_child(world);
+		_exit(0);
+	}
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_close(world));
+	close(ends[0]);
+	close(ends[1]);
+	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
+	TEST_ASSERT_EQUAL_INT(0, status);
+}
+
+/* --- ways between wires --- */
 
 /* A device of the wire shared does not reach the address of another process; that of the wire udp in the same
  * process does. */

@@ -15,8 +15,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#ifndef IPV6_MULTICAST_ALL
-#define IPV6_MULTICAST_ALL 29 /* Linux include/uapi/linux/in6.h */
+#ifndef SO_BINDTOIFINDEX
+#define SO_BINDTOIFINDEX 62 /* Linux include/uapi/asm-generic/socket.h */
 #endif
 
 bool udp_group_is_of(const uint8_t group[16], const uint8_t gid[16])
@@ -55,8 +55,10 @@ static int share(int fd, const struct udp_address *address, const char **call)
 	*call = "setsockopt(IP_MULTICAST_ALL)";
 	if (!address->ipv6)
 		return setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof(off)) ? errno : 0;
-	/* Since Linux 4.20; without it, the socket gets what other sockets have joined for, too. */
-	setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, &off, sizeof(off));
+	/* IPv6 compares the group only, not the interface where the socket has joined: Linux net/ipv6/mcast.c,
+	 * inet6_mc_check. Before Linux 5.7, which forbids it, the socket gets what comes by other interfaces, too. */
+	setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &address->interface,
+		   sizeof(address->interface));
 	return 0;
 }
 
