@@ -662,7 +662,8 @@ static void answer_as_the_proxy(struct relayed head, const void *bytes, size_t l
 	uint8_t sent_bytes[sizeof(head) + 1024];
 
 	memcpy(sent_bytes, &head, sizeof(head));
-	memcpy(sent_bytes + sizeof(head), bytes, length);
+	if (length)
+		memcpy(sent_bytes + sizeof(head), bytes, length);
 	relay_from(front->relay.holder, sent_bytes, sizeof(head) + length);
 }
 
