@@ -107,25 +107,6 @@ static void be_child(void)
 	exchange(rkey, 2, 1);
 }
 
-/* The child takes a message, and calls no verb after that. */
-static void receive_and_exit(void)
-{
-	struct ibv_device **list = B.get_device_list(NULL);
-	struct ibv_recv_wr receive = {.num_sge = 1}, *bad;
-	struct ibv_sge sge;
-	char byte = 0;
-
-	open_end(&a, list[0]);
-	B.free_device_list(list);
-	connect_processes();
-	sge = sge_of(&a, 2048, MESSAGE_BYTES);
-	receive.sg_list = &sge;
-	TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(qp, &receive, &bad));
-	swap(&byte, &byte, 1);
-	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, share_wait(a.cq).status);
-	exit(0);
-}
-
 /* The child makes objects of the device that its parent has opened. */
 static void inherit(void)
 {
@@ -189,20 +170,5 @@ void test_a_child_that_opens_no_device_has_numbers_of_its_own(void)
 	const pid_t child = begin_child(inherit);
 
 	connect_processes();
-	end_child(child);
-}
-
-/* An ACK waits for the next verb of its process, or for the end of the process. */
-void test_the_ack_of_a_process_that_exits_arrives(void)
-{
-	const pid_t child = begin_child(receive_and_exit);
-	struct ibv_sge sge = sge_of(&a, 0, MESSAGE_BYTES);
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
-	char byte = 0;
-
-	connect_processes();
-	swap(&byte, &byte, 1);
-	TEST_ASSERT_EQUAL_INT(0, post_wr(qp, &wr));
-	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, share_wait(a.cq).status);
 	end_child(child);
 }
