@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What is free in /dev/shm, as the product sees it: link the test with --wrap=fstatvfs64. */
+/* Decides how much room fstatvfs(3) reports. Link the test with --wrap=fstatvfs64. */
 #ifndef TEST_UNIT_FREE_ROOM_H
 #define TEST_UNIT_FREE_ROOM_H
 
 #include <stdint.h>
 #include <sys/statvfs.h>
 
-/* 0: what is really free. */
+/* 0: fstatvfs(3) reports the real room. */
 static uint64_t free_room_bytes;
 
 int __real_fstatvfs64(int fd, struct statvfs *room);

@@ -129,7 +129,7 @@ static inline void fill(uint8_t seed)
 		a.buffer[i] = (uint8_t)(seed + i * 11 + i / 64);
 }
 
-/* Waits until the target has sent an RNR NAK, beside those of before. */
+/* Waits until the target has sent more than `before` RNR NAKs. */
 static inline void await_rnr_nak(uint64_t before)
 {
 	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;

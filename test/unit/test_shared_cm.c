@@ -428,7 +428,7 @@ void test_a_peer_that_is_gone(void)
 
 /* --- bursts --- */
 
-/* Several times as many messages as a ring holds that is made with so little room. */
+/* A ring that is made while /dev/shm has LITTLE_ROOM bytes free holds a fraction of BURST messages. */
 #define BURST	    1000u
 #define LITTLE_ROOM (8u << 20)
 

@@ -445,7 +445,7 @@ void test_questions_whose_serials_wrap_around(void)
 	expect_message(20);
 }
 
-/* The text of an answer has no end. */
+/* The text of the answer has no terminating NUL. */
 void test_an_answer_with_a_long_text(void)
 {
 	struct vb_sim *world = context_of(a.context)->world;
@@ -470,7 +470,7 @@ void test_an_answer_with_a_long_text(void)
 	expect_message(20);
 }
 
-/* A reset ends the wait: a thread that waits has no answer. */
+/* vb_sim_reset() ends the wait of a thread for an answer with EIO. */
 void test_a_reset_while_a_thread_waits_for_an_answer(void)
 {
 	static struct asker asker;
@@ -483,7 +483,7 @@ void test_a_reset_while_a_thread_waits_for_an_answer(void)
 	a.context = NULL;
 	end_asking(&asker);
 	TEST_ASSERT_EQUAL_INT(EIO, asker.answer.error);
-	/* The next world of this process has the other process, too. */
+	/* The next world of this process reaches the other process. */
 	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
 	open_own();
 	connect_theirs();

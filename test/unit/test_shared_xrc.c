@@ -300,8 +300,8 @@ void test_an_srq_that_is_gone(void)
 	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_INV_REQ_ERR, sent());
 }
 
-/* No SRQ has the number, which is one of the other process. It refuses the request, and does none of those behind
- * it. */
+/* The SRQ number belongs to the other process, where no SRQ has it. That process refuses the request, and does not do
+ * the requests behind it. */
 void test_requests_behind_one_for_no_srq(void)
 {
 	const uint8_t *bytes;
@@ -615,7 +615,7 @@ void test_a_request_for_an_srq_that_is_not_shared(void)
 	expect_no_receive();
 }
 
-/* The completion says how the packet has come to its target. */
+/* The completion has the SLID, the P_Key index and the source QPN that the target has sent. */
 void test_a_completion_has_the_address_of_its_packet(void)
 {
 	struct forged forged;
@@ -660,7 +660,7 @@ static void relay_others(uint32_t first, uint32_t count)
 	}
 }
 
-/* A process serves 1024 targets of others at a time. It forgets the oldest one for another. */
+/* A process has at most 1024 proxies. A request of one more target ends the oldest proxy. */
 void test_more_targets_than_a_process_serves(void)
 {
 	connect_targets();

@@ -376,7 +376,7 @@ void test_more_atomics_than_the_target_remembers(void)
 	expect_no_event();
 }
 
-/* The other process runs on only when the target has READs, and a SEND behind them. */
+/* Posts READs, and a SEND behind them, while the other process is stopped. */
 static void send_behind_reads(unsigned int reads)
 {
 	memset(big, 0, sizeof(big));
@@ -763,7 +763,7 @@ void test_answers_that_a_proxy_does_not_give(void)
 	share_stop(&other);
 	post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
 	head = front_head(RELAYED_ANSWER);
-	/* Of no request that waits for an answer. */
+	/* No request with these PSNs waits for an answer. */
 	for (uint32_t i = 0; i < 2; i++) {
 		head.psn = sim_psn_add(head.psn, i ? 2 : SIM_PSN_MASK);
 		head.syndrome = SIM_NAK_INVALID_REQUEST;
@@ -771,13 +771,13 @@ void test_answers_that_a_proxy_does_not_give(void)
 		head.syndrome = SIM_ACK_CREDIT_NONE;
 		answer_as_the_proxy(head, NULL, 0);
 	}
-	/* The message in progress is of no kind. */
+	/* A proxy sends none of these values of `message`. */
 	head = front_head(RELAYED_ANSWER);
 	head.syndrome = SIM_AETH_RNR_NAK;
 	for (head.message = 3; head.message; head.message++)
 		answer_as_the_proxy(head, NULL, 0);
 	TEST_ASSERT_EQUAL_UINT64(0, counters->rnr_naks_sent);
-	/* No event is one of a QP. */
+	/* A QP raises none of these events. */
 	head.kind = RELAYED_EVENT;
 	for (head.event = 0; head.event < 64; head.event++)
 		if (head.event != IBV_EVENT_QP_FATAL && head.event != IBV_EVENT_QP_REQ_ERR &&
@@ -791,7 +791,7 @@ void test_answers_that_a_proxy_does_not_give(void)
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
 }
 
-/* The bytes ask for more of a READ than the READ has. The other process serves the target on. */
+/* The request asks for 7 packets of a READ that has 2. The proxy sends 2, and then serves the next READ. */
 void test_a_read_is_asked_for_beyond_its_end(void)
 {
 	struct sim_device *device = context_of(a.context)->device->engine;

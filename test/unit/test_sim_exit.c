@@ -183,7 +183,7 @@ static bool registers_no_more(void)
 	return count < 10000;
 }
 
-/* The C library flushes its streams after all destructors: as late a thread may call a verb. */
+/* The C library flushes its streams after all destructors. A program can call a verb that late. */
 static ssize_t call_verbs_late(void *unused, const char *bytes, size_t length)
 {
 	(void)unused;
@@ -276,7 +276,7 @@ void test_in_a_handler_that_interrupts_a_verb(void)
 	TEST_ASSERT_FALSE(world_exists());
 }
 
-/* Whoever calls a verb until the process is gone is refused, and does not bring the world's file back. */
+/* A verb fails after exit(3) has closed the wires, and does not create the world's file again. */
 void test_verbs_after_the_end(void)
 {
 	expect_exit(open_objects, NULL, exit_with_late_verbs);

@@ -920,12 +920,12 @@ void test_calls_that_destroy_nothing(void)
 			expect_nothing_destroyed(call);
 	call.mask = UINT32_MAX;
 	expect_nothing_destroyed(call);
-	/* The MR is there. */
+	/* The MR still exists. */
 	TEST_ASSERT_EQUAL_INT(0, serve(destroying()).error);
 	TEST_ASSERT_EQUAL_INT(ENOENT, B.dereg_mr(a.mr));
 }
 
-/* The importer learns why. */
+/* The answer has the reason. */
 void test_a_call_to_destroy_an_mr_with_a_window(void)
 {
 	struct ibv_mw *mw = B.alloc_mw(a.pd, IBV_MW_TYPE_1);

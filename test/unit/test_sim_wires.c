@@ -71,8 +71,8 @@ bool __wrap_sim_way_out_is_awaited(const struct sim_engine *engine)
 	return atomic_load(&awaited);
 }
 
-/* How often the progress thread has yielded while it rested or watched its bell. The test's other threads, but the main
- * one, do not yield while this is looked at. */
+/* Counts the yields of all threads but the main one. In the tests that read it, only the progress thread yields, while
+ * it rests or watches its bell. */
 static _Atomic uint32_t yields;
 static pthread_t main_thread;
 
@@ -85,7 +85,7 @@ int __wrap_sched_yield(void)
 	return __real_sched_yield();
 }
 
-/* While this is set, the progress thread gets no processor once it has left the bell. */
+/* Set while the progress thread stays where it has left the bell, as without a processor. */
 static _Atomic bool starved;
 
 static void starve(void)
@@ -369,7 +369,7 @@ static void expect_no_rings(void)
 	atomic_store(&starved, false);
 }
 
-/* The thread that waits for the events of an armed CQ is another one than the one that polls. */
+/* One thread polls, and another one waits for the events of an armed CQ. */
 void test_peers_of_a_poller_ring_for_an_armed_cq(void)
 {
 	start();
@@ -432,7 +432,7 @@ void test_peers_of_a_poller_ring_while_the_progress_thread_looks(void)
 	expect_no_rings();
 }
 
-/* What comes between two polls is the progress thread's. */
+/* The progress thread takes packets that come between two polls. */
 void test_peers_ring_while_the_program_polls_now_and_then(void)
 {
 	start();
@@ -556,8 +556,8 @@ static uint64_t looked_ns(void)
 	return ns;
 }
 
-/* Polls, and wakes the progress thread for a look. The thread may wait long for a processor: no poll takes it for
- * starved. */
+/* Polls, and wakes the progress thread for a look. heard_ns 0: the polls do not take the thread for starved, however
+ * long it waits for a processor. */
 static void poll_until_looked(void)
 {
 	const uint64_t before_ns = looked_ns();

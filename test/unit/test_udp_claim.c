@@ -510,13 +510,11 @@ void test_the_sentence_names_the_holder_of_the_port(void)
  * one. */
 static void in_namespace(void (*run)(void))
 {
-	const int pid = fork();
+	const int pid = fork_into_namespace(65536);
 
 	if (!pid) {
 		for (unsigned int i = 0; i < 2; i++)
 			wires[i]->forked(wires[i]);
-		if (!enter_namespace(65536))
-			_exit(NO_NAMESPACE);
 		run();
 		_exit(0);
 	}

@@ -644,7 +644,7 @@ static int take_group(void)
 	return udp_plain(&group, SIM_UDP_PORT);
 }
 
-/* Returns the descriptor that the next call gets which makes one. */
+/* Returns the lowest free descriptor. */
 static int free_descriptor(void)
 {
 	const int fd = dup(0);

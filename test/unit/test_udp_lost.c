@@ -95,13 +95,6 @@ void tearDown(void)
 	close_wires();
 }
 
-static uint32_t psn_of(unsigned int index)
-{
-	const uint8_t *frame = arrived[index].frame;
-
-	return sim_load_be24(frame + 14 + (frame[12] == 0x86 ? 40 : 20) + 8 + BTH_PSN);
-}
-
 /* --- datagrams that the kernel refuses --- */
 
 /* Of three datagrams, the kernel refuses the second one. */
@@ -185,7 +178,7 @@ static void send_labelled(uint32_t psn)
 	send_packet(&by, psn, 10);
 }
 
-/* Sends the queued datagrams. The PSNs of those that arrive are first, first + 1, and so on. */
+/* Flushes the queue of a. Expects `count` packets at b, whose PSNs count up from `first`. */
 static void expect_arrivals(unsigned int count, uint32_t first)
 {
 	arrivals = 0;
@@ -204,7 +197,7 @@ static void send_without_labels(void)
 	add_address("fd00::2");
 	open_wires("fd00::1", "fd00::2");
 	counters = udp_counters(wire_a, &device_a);
-	/* What is wrong with the datagram is not its label. */
+	/* The kernel refuses a datagram for its length: the wire still sends flow labels. */
 	kernel.passes = 0;
 	kernel.error = EMSGSIZE;
 	send_labelled(1);
@@ -236,7 +229,7 @@ void test_packets_go_without_a_label_that_the_kernel_refuses(void)
 	in_namespace(65536, send_without_labels);
 }
 
-/* The kernel does not tell the wire the flow label of a datagram. A plain socket gets to know it. */
+/* The wire does not read the flow labels of received datagrams. A plain socket does. */
 static void read_label(void)
 {
 	static const int on = 1;
@@ -328,7 +321,7 @@ static void peer_sends_wrong(uint8_t opcode)
 	receive_all(wire_b);
 }
 
-/* A congestion notification that was damaged is none: the decoder gets it, and counts why it is wrong. */
+/* The wire does not count a congestion notification with a wrong ICRC. The decoder gets the frame and counts it. */
 void test_a_damaged_notification_is_not_counted(void)
 {
 	const struct udp_counters *counters = udp_counters(wire_b, &device_b);
@@ -358,14 +351,6 @@ void test_one_ecn_value_is_a_mark(void)
 	close(peer);
 }
 
-static unsigned int room_to_b(void)
-{
-	const struct sim_path path = {
-		.source = &device_a.ports[0], .route = udp_route(&gid_a, &gid_b), .qpn = 0x11};
-
-	return wire_a->way.room(wire_a->way.arg, &path, 0x12);
-}
-
 static void b_takes_all(void)
 {
 	for (unsigned int calls = 0; calls < 8; calls++) {
@@ -380,18 +365,13 @@ static void b_sends(bool right)
 {
 	const struct sim_route by = udp_route(&gid_b, &gid_a);
 	const size_t bytes = udp_encode(&by, 1, 10, frame_sent);
-	const struct sim_departure departure = {.source = &device_b.ports[0],
-						.route = &by,
-						.frame = frame_sent,
-						.frame_bytes = bytes};
 
 	frame_sent[bytes - 1] ^= !right;
-	TEST_ASSERT_TRUE(wire_b->way.send(wire_b->way.arg, &departure));
-	wire_b->flush(wire_b);
+	send_frame_from_b(&by, bytes);
 	receive_all(wire_a);
 }
 
-/* Only the peer's own packets show that the peer has taken what flies. */
+/* A packet with a wrong ICRC does not prove that the peer takes datagrams: a has no room for more. */
 void test_a_damaged_packet_makes_no_room(void)
 {
 	const struct sim_route by = udp_route(&gid_a, &gid_b);
@@ -408,7 +388,7 @@ void test_a_damaged_packet_makes_no_room(void)
 	TEST_ASSERT_NOT_EQUAL(0, room_to_b());
 }
 
-/* A congestion notification comes from the peer, too. */
+/* A congestion notification proves that the peer takes datagrams. */
 void test_a_notification_makes_room(void)
 {
 	const struct sim_route by = udp_route(&gid_a, &gid_b);
@@ -422,12 +402,7 @@ void test_a_notification_makes_room(void)
 	bytes = udp_encode(&back, 1, 10, frame_sent);
 	frame_sent[42] = 0x81;
 	sim_packet_seal(frame_sent, bytes, &back);
-	TEST_ASSERT_TRUE(wire_b->way.send(wire_b->way.arg,
-					  &(struct sim_departure){.source = &device_b.ports[0],
-								  .route = &back,
-								  .frame = frame_sent,
-								  .frame_bytes = bytes}));
-	wire_b->flush(wire_b);
+	send_frame_from_b(&back, bytes);
 	receive_all(wire_a);
 	TEST_ASSERT_EQUAL_UINT(1, udp_counters(wire_a, &device_a)->congestion_notifications);
 	TEST_ASSERT_EQUAL_UINT(1, readies);
@@ -436,7 +411,7 @@ void test_a_notification_makes_room(void)
 
 /* --- devices --- */
 
-/* The address of a device is claimed a little before the device is made: what comes meanwhile waits. */
+/* A datagram that comes between udp_claim() and udp_join() waits in the socket. */
 void test_a_datagram_waits_for_its_device(void)
 {
 	struct sim_route by;

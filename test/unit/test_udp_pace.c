@@ -230,7 +230,7 @@ void test_the_payload_of_a_response_is_no_nak(void)
 	TEST_ASSERT_FALSE(has_room(peer));
 }
 
-/* Any byte may be where the opcode is: one that no packet has is no answer. */
+/* A datagram with an unknown opcode is no answer. */
 void test_an_unknown_opcode_answers_nothing(void)
 {
 	fill(QPN, true);
@@ -263,7 +263,7 @@ void test_long_datagrams_take_more_room(void)
 	TEST_ASSERT_EQUAL_UINT(LIMIT_BYTES / 6144 + 1, fill_with(UDP_DATAGRAM_BYTES_MAX));
 }
 
-/* A QP may send as many packets as it was told, however long they are. */
+/* udp_pace_room() counts packets of the greatest length. */
 void test_the_room_is_for_the_longest_packets(void)
 {
 	const unsigned int fit = fill_with(UDP_DATAGRAM_BYTES_MAX);
@@ -311,7 +311,7 @@ void test_the_smallest_buffer_has_room_for_short_datagrams(void)
 	TEST_ASSERT_LESS_THAN(10000, bytes);
 }
 
-/* Two addresses whose entry in the table is the same. */
+/* Two addresses share an entry of the table. */
 void test_the_room_of_an_address_is_its_own(void)
 {
 	static const uint8_t same_entry[16] = {[10] = 0xff, 0xff, 126, 0, 0, 2};
@@ -324,11 +324,11 @@ void test_the_room_of_an_address_is_its_own(void)
 	TEST_ASSERT_FALSE(udp_pace_heard(&pace, same_entry, ack.bytes));
 	TEST_ASSERT_FALSE(has_room(peer));
 	udp_pace_sent(&pace, same_entry, QPN, bth.bytes, 100);
-	/* What flies to the first one is forgotten. */
+	/* The second address has taken the entry: nothing counts as in flight to the first one. */
 	TEST_ASSERT_EQUAL_UINT(LIMIT, fill(QPN, true));
 }
 
-/* Each datagram asks for an ACK, and more leave than there was room for, as answers do. */
+/* More datagrams leave than there is room for, because answers do not wait for room. Each one asks for an ACK. */
 void test_more_datagrams_than_fit_disturb_no_other_peer(void)
 {
 	const struct bth bth = bth_of(IBV_OPCODE_RC_SEND_ONLY, 0x99, 1, true);
@@ -590,11 +590,9 @@ static void look_beside_a_socket_of_all_addresses(void)
 
 static void in_namespace(void (*run)(void))
 {
-	const int pid = fork();
+	const int pid = fork_into_namespace(65536);
 
 	if (!pid) {
-		if (!enter_namespace(65536))
-			_exit(NO_NAMESPACE);
 		run();
 		_exit(0);
 	}

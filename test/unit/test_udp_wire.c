@@ -228,9 +228,9 @@ void test_reaches_groups_of_its_ip_version(void)
 	TEST_ASSERT_FALSE(reaches(&path));
 }
 
-static union ibv_gid joined; /* that b is in */
+static union ibv_gid joined; /* the group that b has joined */
 
-/* Groups of other processes on this machine are others. */
+/* The group depends on the process: tests that run at the same time have different groups. */
 static union ibv_gid own_group(uint8_t first)
 {
 	return (union ibv_gid){.raw = {[10] = 0xff,
@@ -686,14 +686,6 @@ void test_groups_leave_the_room_of_peers(void)
 	TEST_ASSERT_EQUAL_UINT(room, wire_a->way.room(wire_a->way.arg, &path, 0x12));
 }
 
-static unsigned int room_to_b(void)
-{
-	struct sim_path path = path_to(&gid_b);
-
-	path.qpn = 0x11;
-	return wire_a->way.room(wire_a->way.arg, &path, 0x12);
-}
-
 static unsigned int whole_room;
 
 static int child_has_whole_room(void)
@@ -731,8 +723,7 @@ void test_pacing_ends_after_a_pause(void)
 	wire_a->listen(wire_a, false);
 }
 
-/* The thread that waits for datagrams sleeps already when the room ends. When nothing is waited for any more, it sleeps
- * on. */
+/* The listener thread already sleeps when the room ends. It rings the bell when the pause ends, and then no more. */
 void test_pacing_wakes_the_thread_that_sleeps(void)
 {
 	const struct sim_route by = udp_route(&gid_a, &gid_b);
@@ -770,11 +761,6 @@ static void send_ack(uint32_t psn)
 	const size_t bytes = sim_packet_encode(&ack, &by, udp_copy, frame_sent, NULL);
 
 	TEST_ASSERT_TRUE(send_frame(&by, frame_sent, bytes));
-}
-
-static uint32_t psn_of(unsigned int index)
-{
-	return sim_load_be24(arrived[index].frame + 42 + 9);
 }
 
 /* Sends the queued packets from a. They arrive at b in the order of these PSNs. */
@@ -828,8 +814,7 @@ void test_acks_do_not_wait_while_nobody_polls(void)
 	TEST_ASSERT_EQUAL_UINT(1, udp_counters(wire_a, &device_a)->sent);
 }
 
-/* The program answers each message, and each time an ACK comes to those that wait. The first one does not wait for
- * longer than without the others. */
+/* ACKs wait for the next request for a few polls. Later ACKs do not make the first one wait longer. */
 void test_acks_of_a_stream_wait_for_a_few_polls_only(void)
 {
 	for (uint32_t polls = 0; polls < 8; polls++) {
@@ -858,7 +843,7 @@ void test_naks_do_not_wait(void)
 	TEST_ASSERT_EQUAL_UINT(1, udp_counters(wire_a, &device_a)->sent);
 }
 
-/* What leaves with one system call begins with the requests, also where no ACK is among the answers. */
+/* Each call of sendmmsg() has the requests first, also if all answers are NAKs. */
 void test_requests_go_before_all_answers(void)
 {
 	static const uint32_t requests_first[] = {2, 4, 1, 3};
@@ -885,7 +870,7 @@ static int child_sorts_its_own(void)
 	return 0;
 }
 
-/* What the parent has queued when it forks is the parent's. */
+/* The child's queue has no packets of its parent. */
 void test_a_child_has_a_queue_of_its_own(void)
 {
 	const struct sim_route by = udp_route(&gid_a, &gid_b);

@@ -1279,7 +1279,7 @@ void test_groups_beyond(void)
 	sim_ah_release(ah);
 }
 
-/* Sends a message from engine 0 to the group, which other machines have if `far`. Counts are those of this message. */
+/* Sends a message from engine 0 to the group, which other machines have if `far`. Resets the counts first. */
 static void send_one_to_group(bool far)
 {
 	struct engine_side *side = joined_side(&joined, 0);
@@ -1404,7 +1404,7 @@ static int send_to_qpn(struct engine_side *side, struct sim_ah *ah, uint32_t qpn
 	return sim_qp_post_send(side->qp, &wr, &bad);
 }
 
-/* The QPN of groups is nobody's at the address of a port, in this engine and in others. */
+/* No QP has the QPN of groups, 0xffffff, at the address of a port, in this engine or another one. */
 void test_the_qpn_of_groups_at_an_address(void)
 {
 	struct ibv_ah_attr attr;

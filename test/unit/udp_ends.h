@@ -113,16 +113,38 @@ static inline size_t send_packet(const struct sim_route *by, uint32_t psn, uint3
 	return bytes;
 }
 
-static inline void send_from_b(const struct sim_route *by)
+/* Sends the first bytes of frame_sent from b. */
+static inline void send_frame_from_b(const struct sim_route *by, size_t frame_bytes)
 {
-	const size_t bytes = udp_encode(by, 1, 10, frame_sent);
 	const struct sim_departure departure = {.source = &device_b.ports[0],
 						.route = by,
 						.frame = frame_sent,
-						.frame_bytes = bytes};
+						.frame_bytes = frame_bytes};
 
 	TEST_ASSERT_TRUE(wire_b->way.send(wire_b->way.arg, &departure));
 	wire_b->flush(wire_b);
+}
+
+static inline void send_from_b(const struct sim_route *by)
+{
+	send_frame_from_b(by, udp_encode(by, 1, 10, frame_sent));
+}
+
+/* Returns how many packets a has room for on the way to b. */
+static inline unsigned int room_to_b(void)
+{
+	const struct sim_path path = {
+		.source = &device_a.ports[0], .route = udp_route(&gid_a, &gid_b), .qpn = 0x11};
+
+	return wire_a->way.room(wire_a->way.arg, &path, 0x12);
+}
+
+/* Returns the PSN of a packet that has arrived. */
+static inline uint32_t psn_of(unsigned int index)
+{
+	const uint8_t *frame = arrived[index].frame;
+
+	return sim_load_be24(frame + 14 + (frame[12] == 0x86 ? 40 : 20) + 8 + 9);
 }
 
 /* Receives until nothing comes: a socket rests for a few calls after a batch. Returns true if something
@@ -176,14 +198,12 @@ static inline void peer_sends(uint16_t identification, const uint8_t *change, si
 /* Runs the function in a child that has a network namespace of its own. */
 static inline void in_namespace(int mtu, void (*run)(void))
 {
-	const int pid = fork();
+	const int pid = fork_into_namespace(mtu);
 
 	if (!pid) {
 		wire_a->forked(wire_a);
 		wire_b->forked(wire_b);
 		close_wires();
-		if (!enter_namespace(mtu))
-			_exit(NO_NAMESPACE);
 		run();
 		close_wires();
 		_exit(0);

@@ -15,12 +15,15 @@
 #define NO_NAMESPACE 77
 
 /* Enters a network namespace whose loopback interface is up and has the MTU. Returns false if this user may
- * not. */
+ * not. Root may without a user namespace, which some systems forbid (sysctl user.max_user_namespaces). */
 static inline bool enter_namespace(int mtu)
 {
 	struct ifreq request = {.ifr_name = "lo"};
-	const int fd = unshare(CLONE_NEWUSER | CLONE_NEWNET) ? -1 : socket(AF_INET, SOCK_DGRAM, 0);
+	int fd;
 
+	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		return false;
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
 	if (fd < 0)
 		return false;
 	request.ifr_flags = IFF_UP | IFF_LOOPBACK;
@@ -50,7 +53,18 @@ static inline void add_address(const char *text)
 	close(fd);
 }
 
-/* Waits for a child that has entered a namespace. */
+/* Forks a child that has a network namespace of its own. Returns 0 in the child. */
+static inline int fork_into_namespace(int mtu)
+{
+	const int pid = fork();
+
+	if (!pid && !enter_namespace(mtu))
+		_exit(NO_NAMESPACE);
+	return pid;
+}
+
+/* Waits for the child. The test is skipped if the child could not enter a namespace: unshare(2) needs CAP_SYS_ADMIN or
+ * user namespaces. */
 static inline void expect_namespace_end(int pid)
 {
 	int status;

@@ -98,8 +98,8 @@ struct driver {
 	uint32_t looks_to_listen;  /* the progress thread listens for so many looks at least */
 	uint64_t looked_ns; /* the engine's time after the last look of the progress thread */
 	uint64_t polled_ns; /* the engine's time after the last look of the program */
-	/* While the program polls and arrivals ring the bell: the time of the last poll that has read the clock, and
-	 * the time since when the progress thread has not looked. */
+	/* While the driver listens: the engine's time at the last poll that read the clock, and at the first such poll
+	 * since the progress thread has looked. */
 	uint64_t heard_ns, heard_since_ns;
 	bool put_off;	      /* an ACK waits: see driver_poll() */
 	uint32_t prompt_acks; /* counts down: so many ACKs are sent at once */

@@ -28,8 +28,7 @@
  * system call that sends a full batch of datagrams takes. */
 #define POLL_NS_MAX 400000
 
-/* If the program has polled for this time while peers ring, and the progress thread has not looked, it gets no processor
- * beside the program. */
+/* The progress thread is starved if it has not looked for this time, although the program polls and peers ring. */
 #define STARVED_NS 2000000
 
 /* So many polls that find nothing share a reading of the clock, which takes longer than the rest of them. */
@@ -243,9 +242,8 @@ static void set_listening(struct driver *driver, bool on)
 
 /*
  * The progress thread stops listening while the program polls. A program that polls with a real-time priority may keep
- * the thread from running at all: each packet would cost its peer a system call, for nobody. So the polls do what the
- * thread's looks would do. The bell then wakes the thread, whenever it runs, to the short sleeps of a process that does
- * not listen.
+ * the thread from running: then each packet costs its peer a system call that wakes nobody. So the polls stop listening
+ * in the thread's place. bell_ring() ends the long sleep of the thread, which looks every LOOK_NS from then on.
  */
 static void look_for_starved(struct driver *driver)
 {
@@ -278,10 +276,11 @@ void driver_poll(struct driver *driver)
 		advance_to_now(driver, true);
 		if (driver->listening)
 			look_for_starved(driver);
-	} else if (sim_engine_quiet(driver->engine) && !driver->wires.arrived(driver->wires.arg))
+	} else if (sim_engine_quiet(driver->engine) && !driver->wires.arrived(driver->wires.arg)) {
 		return;
-	else
+	} else {
 		take_arrived(driver);
+	}
 	kick(driver);
 }
 

@@ -55,8 +55,9 @@ static int share(int fd, const struct udp_address *address, const char **call)
 	*call = "setsockopt(IP_MULTICAST_ALL)";
 	if (!address->ipv6)
 		return setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof(off)) ? errno : 0;
-	/* IPv6 compares the group only, not the interface where the socket has joined: Linux net/ipv6/mcast.c,
-	 * inet6_mc_check. Before Linux 5.7, which forbids it, the socket gets what comes by other interfaces, too. */
+	/* The kernel compares the group of an IPv6 socket, and not the interface where the socket has joined (Linux
+	 * net/ipv6/mcast.c, inet6_mc_check). So the socket is bound to the interface. Before Linux 5.7, this needs
+	 * CAP_NET_RAW; without it, the socket gets the datagrams of other interfaces, too. */
 	setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &address->interface,
 		   sizeof(address->interface));
 	return 0;
