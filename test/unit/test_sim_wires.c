@@ -94,12 +94,27 @@ static void starve(void)
 		__real_sched_yield();
 }
 
+/* Counts the sleeps of the progress thread, and those that a watch of the bell has come before. */
+static _Atomic uint32_t sleeps, watched;
+
+/* Set: no watch sees the bell ring, as if the thread had no processor meanwhile. */
+static _Atomic bool blind;
+
+/* So many watches bring a packet and see the bell ring. */
+static _Atomic uint32_t answers;
+
 bool __real_bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns);
 bool __wrap_bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns);
 bool __wrap_bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns)
 {
-	const bool rung = __real_bell_watch(bell, seen, until_ns);
+	const bool rung = __real_bell_watch(bell, seen, atomic_load(&blind) ? 0 : until_ns);
 
+	atomic_fetch_add(&watched, 1);
+	if (atomic_load(&answers)) {
+		atomic_fetch_sub(&answers, 1);
+		atomic_fetch_add(&wire.sent, 1);
+		return true;
+	}
 	starve();
 	return rung;
 }
@@ -108,6 +123,7 @@ void __real_bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns);
 void __wrap_bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns);
 void __wrap_bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns)
 {
+	atomic_fetch_add(&sleeps, 1);
 	__real_bell_wait(bell, seen, until_ns);
 	starve();
 }
@@ -127,6 +143,9 @@ void setUp(void)
 	memset(&wire, 0, sizeof(wire));
 	atomic_store(&awaited, false);
 	atomic_store(&starved, false);
+	atomic_store(&blind, false);
+	atomic_store(&watched, 0);
+	atomic_store(&answers, 0);
 	main_thread = pthread_self();
 	driver_init(&driver, true);
 	TEST_ASSERT_EQUAL_INT(0, sim_engine_create(&host, 1, &driver.engine));
@@ -202,6 +221,40 @@ void test_a_process_outside_of_verbs_takes_what_comes(void)
 		wait_until_received();
 	}
 	TEST_ASSERT_TRUE(atomic_load(&wire.flushes) >= 100);
+}
+
+/* Sends a packet, and returns once the progress thread sleeps again. */
+static void send_one_and_sleep(void)
+{
+	const uint32_t before = atomic_load(&sleeps);
+
+	send_one();
+	wait_until_received();
+	while (atomic_load(&sleeps) == before)
+		sched_yield();
+}
+
+/* A watch takes the processor from a program that needs it to answer. */
+void test_watches_in_vain_become_rare(void)
+{
+	start();
+	wait_until_listened();
+	atomic_store(&blind, true);
+	for (unsigned int i = 0; i < 1 + 2 + 4 + 8; i++)
+		send_one_and_sleep();
+	TEST_ASSERT_TRUE(atomic_load(&watched) >= 3);
+	TEST_ASSERT_TRUE(atomic_load(&watched) <= 5);
+}
+
+void test_watches_go_on_while_they_pay(void)
+{
+	start();
+	wait_until_listened();
+	atomic_store(&answers, 100);
+	send_one();
+	while (atomic_load(&wire.received) < 101)
+		sched_yield();
+	TEST_ASSERT_TRUE(atomic_load(&watched) >= 100);
 }
 
 /* The receiver of a full ring may have ended: nobody rings then. */

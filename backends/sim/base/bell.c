@@ -73,12 +73,12 @@ bool bell_ring_one(struct bell *bell)
 
 bool bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns)
 {
-	while (atomic_load_explicit(&bell->rings, memory_order_acquire) == seen) {
-		if (clock_now_ns(CLOCK_MONOTONIC) >= until_ns)
-			return false;
+	while (clock_now_ns(CLOCK_MONOTONIC) < until_ns) {
+		if (atomic_load_explicit(&bell->rings, memory_order_acquire) != seen)
+			return true;
 		sched_yield();
 	}
-	return true;
+	return false;
 }
 
 void bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns)

@@ -52,8 +52,8 @@ void bell_ring(struct bell *bell);
 /* Wakes one of several sleepers. Returns false if none slept. */
 bool bell_ring_one(struct bell *bell);
 
-/* Returns true once the bell has rung since bell_listen(), and false at a time of CLOCK_MONOTONIC. Does not
- * sleep, but lets other threads have the processor. */
+/* Returns true once the bell has rung since bell_listen(), and false at a time of CLOCK_MONOTONIC, also if the bell has
+ * rung but the thread had no processor to see it before. Does not sleep, but lets other threads have the processor. */
 bool bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns);
 
 /* Sleeps until the bell has rung since bell_listen(), or until a time of CLOCK_MONOTONIC (UINT64_MAX:

@@ -10,6 +10,7 @@
 
 #include "backends/sim/base/bell.h"
 #include "backends/sim/clock/ticks.h"
+#include "backends/sim/clock/watches.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -85,8 +86,9 @@ struct driver {
 	struct bell own_bell; /* where no wire gives one */
 	_Atomic bool at_bell; /* the progress thread uses the bell without the mutex */
 	uint64_t asleep_until_ns;
-	uint64_t awake_until_ns; /* the thread looks at the bell until then before it sleeps */
-	uint32_t users;		 /* open devices */
+	uint64_t awake_until_ns; /* the thread watches the bell until then; 0: not at all */
+	struct watches watches;
+	uint32_t users; /* open devices */
 	bool running, stop, stopping;
 	bool started; /* set once the thread has held the mutex */
 

@@ -17,9 +17,9 @@
 /* An event that is later than this waits for the packets that came meanwhile. */
 #define LATE_NS_MAX 100000
 
-/* After something has come, the progress thread stays awake for this time, which is about what it takes to
+/* After something has come, the progress thread watches its bell for this time, which is about what it takes to
  * wake up: the next message of an exchange is handled at once. */
-#define AWAKE_NS 50000
+#define WATCH_NS 50000
 
 /* While the program polls, the progress thread does not listen, and looks after this time again. */
 #define LOOK_NS 1000000
@@ -388,7 +388,9 @@ static uint64_t look(struct driver *driver)
 	if (how == GAVE_UP)
 		return sim_engine_now_ns(driver->engine) + REST_NS;
 	if (how == MORE_TO_RECEIVE) {
-		driver->awake_until_ns = sim_engine_now_ns(driver->engine) + AWAKE_NS;
+		driver->awake_until_ns = watches_begin(&driver->watches)
+						 ? sim_engine_now_ns(driver->engine) + WATCH_NS
+						 : 0;
 		return 0;
 	}
 	next_ns = sim_engine_next_ns(driver->engine);
@@ -401,19 +403,30 @@ static uint64_t look(struct driver *driver)
 
 /* --- the progress thread --- */
 
-/* seen: the bell's count before the last look. */
+/* seen: the bell's count before the last look. Returns true if the bell has rung since. */
+static bool watch(struct driver *driver, uint64_t until_ns, uint32_t seen)
+{
+	const uint64_t end_ns = earlier(driver->awake_until_ns, until_ns);
+	const bool rung = end_ns && bell_watch(driver->bell, seen, end_ns + driver->base_ns);
+
+	if (end_ns && (rung || end_ns == driver->awake_until_ns)) {
+		watches_end(&driver->watches, rung);
+		driver->awake_until_ns = 0;
+	}
+	return rung;
+}
+
 static void sleep_until(struct driver *driver, uint64_t until_ns, uint32_t seen)
 {
-	const uint64_t watch_ns =
-		driver->listening ? earlier(driver->awake_until_ns, until_ns) + driver->base_ns : 0;
 	const uint64_t wait_ns = until_ns == SIM_NEVER ? UINT64_MAX : until_ns + driver->base_ns;
-	struct bell *bell = driver->bell;
 
+	if (!driver->listening)
+		driver->awake_until_ns = 0;
 	driver->asleep_until_ns = until_ns;
 	atomic_store(&driver->at_bell, true);
 	pthread_mutex_unlock(&driver->mutex);
-	if (until_ns && !bell_watch(bell, seen, watch_ns))
-		bell_wait(bell, seen, wait_ns);
+	if (until_ns && !watch(driver, until_ns, seen))
+		bell_wait(driver->bell, seen, wait_ns);
 	atomic_store(&driver->at_bell, false);
 	pthread_mutex_lock(&driver->mutex);
 	driver->asleep_until_ns = 0;
