@@ -444,7 +444,8 @@ static void update(const struct answer *answer)
 		sim_requester_resume(qp);
 		sim_failure_recall(qp);
 		give_up(qp, sim_qp_send_wqe(qp, qp->sq.tail)->status);
-	} else if (qp->req.next != qp->sq.head || qp->sq_draining) {
+	} else if ((qp->req.next != qp->sq.head && !sim_room_is_awaited(qp, SIM_TURN_REQUESTER)) ||
+		   qp->sq_draining) {
 		sim_qp_wake_requester(qp);
 	}
 }

@@ -134,6 +134,11 @@ bool sim_room_lags(const struct sim_qp *qp);
 /* A part of the QP waits for room, and has its turn when there may be room. */
 __attribute__((cold)) void sim_room_wait(struct sim_qp *qp, enum sim_turns part);
 
+static inline bool sim_room_is_awaited(const struct sim_qp *qp, enum sim_turns part)
+{
+	return qp->awaiting & 1u << part;
+}
+
 /* The QP waits no more: it is in ERR, or it is reset. */
 void sim_room_leave(struct sim_qp *qp);
 

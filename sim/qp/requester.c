@@ -573,7 +573,8 @@ static unsigned int at_most(unsigned int count, unsigned int limit)
 	return count < limit ? count : limit;
 }
 
-/* The turn of a QP that asks for room. */
+/* The turn of a QP that asks for room. A QP that has sent something asks again after the others have asked: QPs wait in
+ * the order in which they have sent last. */
 __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 {
 	unsigned int room = at_most(sim_room_in_lane(qp), SIM_BURST_PACKETS);
@@ -582,6 +583,8 @@ __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 
 	while (open && left) {
 		room = at_most(next_room(qp), left);
+		if (!room && left < SIM_BURST_PACKETS)
+			return true;
 		if (!room) {
 			sim_room_wait(qp, SIM_TURN_REQUESTER);
 			return false;

@@ -352,7 +352,7 @@ static struct sim_port *port_of(struct sim_engine *engine, const struct joined_f
 	return sim_device_port(device, frame->port);
 }
 
-bool joined_pass(struct joined_way *way)
+bool joined_take(struct joined_way *way)
 {
 	struct sim_engine *to = way->joined->engines[!way->from].sim;
 	struct joined_frame *frame = &way->frames[way->tail % JOINED_RING];
@@ -366,6 +366,13 @@ bool joined_pass(struct joined_way *way)
 	way->tail++;
 	sim_way_out_arrive(port_of(to, frame), block, frame->frame_bytes, frame->checked);
 	free(block);
+	return true;
+}
+
+bool joined_pass(struct joined_way *way)
+{
+	if (!joined_take(way))
+		return false;
 	sim_way_out_ready(way->joined->engines[way->from].sim);
 	return true;
 }

@@ -86,6 +86,9 @@ int joined_recv(struct joined *joined, unsigned int engine, uint64_t wr_id, uint
 void joined_connect(struct joined *joined, struct sim_qp *const qps[2]);
 
 /* Gives the next frame of a ring to its receiver. Returns false if there is none, or the ring is stuck. */
+bool joined_take(struct joined_way *way);
+
+/* The same, and tells the sender that there is room. */
 bool joined_pass(struct joined_way *way);
 
 /* Runs both engines and both rings until no packet is under way; then moves the time, while a timer is due

@@ -323,8 +323,12 @@ void test_the_room_of_an_address_is_its_own(void)
 	TEST_ASSERT_TRUE(has_room(same_entry));
 	TEST_ASSERT_FALSE(udp_pace_heard(&pace, same_entry, ack.bytes));
 	TEST_ASSERT_FALSE(has_room(peer));
+	TEST_ASSERT_FALSE(udp_pace_resumes(&pace));
 	udp_pace_sent(&pace, same_entry, QPN, bth.bytes, 100);
-	/* The second address has taken the entry: nothing counts as in flight to the first one. */
+	/* The second address has taken the entry: nothing counts as in flight to the first one, and the QPs that have
+	 * waited for it may send. */
+	TEST_ASSERT_TRUE(udp_pace_resumes(&pace));
+	TEST_ASSERT_FALSE(udp_pace_resumes(&pace));
 	TEST_ASSERT_EQUAL_UINT(LIMIT, fill(QPN, true));
 }
 

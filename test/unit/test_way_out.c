@@ -477,6 +477,85 @@ void test_what_comes_from_outside_stays(void)
 	TEST_ASSERT_EQUAL_UINT(0, joined.ways[1].lost);
 }
 
+/* --- several QPs --- */
+
+#define MESSAGES      20u
+#define MESSAGE_BYTES 1024u
+
+/* Connects another QP of engine 0 with another one of engine 1. */
+static void connect_others(struct sim_qp *qps[2])
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct engine_side *side = joined_side(&joined, i);
+		struct sim_qp_init init = {
+			.type = IBV_QPT_RC,
+			.pd = 1,
+			.send_cq = side->send_cq,
+			.recv_cq = side->recv_cq,
+			.cap = {.max_send_wr = MESSAGES, .max_send_sge = 1},
+		};
+
+		TEST_ASSERT_EQUAL_INT(0, sim_qp_create(side->device, &init, &qps[i]));
+	}
+	joined_connect(&joined, qps);
+}
+
+/* Posts WRITEs to a QP of engine 0. */
+static void post_writes(struct sim_qp *qp)
+{
+	const struct engine_side *side = joined_side(&joined, 0), *peer = joined_side(&joined, 1);
+	struct ibv_sge sge = {(uintptr_t)side->memory, MESSAGE_BYTES, side->mr->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_RDMA_WRITE,
+					 .send_flags = IBV_SEND_SIGNALED,
+					 .wr.rdma = {(uintptr_t)peer->memory, peer->mr->rkey},
+				 };
+
+	for (unsigned int i = 0; i < MESSAGES; i++)
+		TEST_ASSERT_EQUAL_INT(0, sim_qp_post_send(qp, &wr, &bad));
+}
+
+/* Gives engine 1 what has been sent, and engine 0 all answers; then QPs learn that there is room, as on the wire
+ * `udp`. */
+static void pass_batch(void)
+{
+	struct sim_engine *sender = joined.engines[0].sim;
+
+	while (joined_take(&joined.ways[0]))
+		;
+	sim_engine_run(joined.engines[1].sim);
+	while (joined_take(&joined.ways[1]))
+		;
+	sim_way_out_ready(sender);
+	sim_engine_run(sender);
+}
+
+/* A QP that has got answers does not pass those that have waited for longer: these would time out. */
+void test_qps_take_turns_where_there_is_little_room(void)
+{
+	unsigned int done[2] = {0, 0};
+	struct sim_qp *others[2];
+	struct ibv_wc wc;
+
+	open_with_room(&(struct engine_config){.mtu = IBV_MTU_256, .max_wr = MESSAGES},
+		       MESSAGE_BYTES / 256);
+	connect_others(others);
+	post_writes(joined_side(&joined, 0)->qp);
+	post_writes(others[0]);
+	sim_engine_run(joined.engines[0].sim);
+	while (done[0] + done[1] < 2 * MESSAGES) {
+		pass_batch();
+		TEST_ASSERT_TRUE(engine_poll(joined_side(&joined, 0)->send_cq, &wc));
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+		done[wc.qp_num == others[0]->number]++;
+		TEST_ASSERT_TRUE(done[0] <= done[1] + 1 && done[1] <= done[0] + 1);
+	}
+	for (unsigned int i = 0; i < 2; i++)
+		sim_qp_destroy(others[i]);
+}
+
 /* --- reasons --- */
 
 /* Compares the sentence of what the peer's side shows. */

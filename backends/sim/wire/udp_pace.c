@@ -120,6 +120,7 @@ void udp_pace_sent(struct udp_pace *pace, const uint8_t gid[16], uint32_t qpn, c
 	struct udp_peer *peer = peer_at(pace, gid);
 
 	if (!is_peer(peer, gid)) {
+		pace->evicted |= peer->full;
 		set_ready(pace, peer);
 		*peer = (struct udp_peer){.pause_ns = UDP_PAUSE_NS};
 		memcpy(peer->gid, gid, sizeof(peer->gid));
@@ -222,14 +223,15 @@ static void give_up(struct udp_pace *pace, struct udp_peer *peer)
 
 bool udp_pace_resumes(struct udp_pace *pace)
 {
-	bool resumes = false;
+	bool resumes = pace->evicted;
 	uint64_t now;
 
+	pace->evicted = false;
 	if (!pace->full_count)
-		return false;
+		return resumes;
 	now = clock_now_ns(CLOCK_MONOTONIC);
 	if (now < pace->resume_ns)
-		return false;
+		return resumes;
 	pace->resume_ns = UINT64_MAX;
 	for (struct udp_peer *peer = pace->peers; peer < pace->peers + UDP_PEERS; peer++) {
 		if (!peer->full)

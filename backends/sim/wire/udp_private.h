@@ -135,6 +135,7 @@ struct udp_pace {
 	uint32_t limit_bytes;
 	uint32_t full_count; /* of peers */
 	uint64_t resume_ns;  /* when the first pause ends */
+	bool evicted;	     /* a peer for which QPs waited has lost its entry: they may send */
 	struct udp_peer peers[UDP_PEERS];
 };
 
@@ -153,7 +154,7 @@ void udp_pace_sent(struct udp_pace *pace, const uint8_t gid[16], uint32_t qpn, c
 /* Counts a datagram that has arrived from the address. Returns true if a QP was waiting for it. */
 bool udp_pace_heard(struct udp_pace *pace, const uint8_t gid[16], const uint8_t *bth);
 
-/* Returns true if the pause is over, so that QPs may send again. */
+/* Returns true if QPs that wait may send again: a pause is over, or nothing is known of their peer any more. */
 bool udp_pace_resumes(struct udp_pace *pace);
 
 /* --- batches: udp_batch.c --- */
