@@ -30,6 +30,26 @@ int __wrap_distant_open(uint32_t process)
 	return -1;
 }
 
+static int windows; /* to memory of other processes */
+
+void *__real_distant_map(const struct distant_range *range);
+void *__wrap_distant_map(const struct distant_range *range);
+void *__wrap_distant_map(const struct distant_range *range)
+{
+	void *window = __real_distant_map(range);
+
+	windows += window != NULL;
+	return window;
+}
+
+void __real_distant_unmap(void *window);
+void __wrap_distant_unmap(void *window);
+void __wrap_distant_unmap(void *window)
+{
+	windows--;
+	__real_distant_unmap(window);
+}
+
 static void name_world(void)
 {
 	static unsigned int count;
@@ -71,6 +91,7 @@ void tearDown(void)
 	kill_exporter(&other);
 	close(other.cmd_fd);
 	close_pair();
+	TEST_ASSERT_EQUAL_INT(0, windows);
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
 }
 
@@ -151,9 +172,23 @@ static unsigned int count_descriptors(void)
 	return count;
 }
 
-void test_imports_leave_no_descriptor(void)
+/* Counts the mapped files of cmd_fds and of other memfds. */
+static unsigned int count_mapped_files(void)
 {
-	const unsigned int before = count_descriptors();
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned int count = 0;
+	char line[512];
+
+	TEST_ASSERT_NOT_NULL(maps);
+	while (fgets(line, sizeof(line), maps))
+		count += strstr(line, "/memfd:") != NULL;
+	fclose(maps);
+	return count;
+}
+
+void test_imports_leave_no_descriptor_and_no_mapping(void)
+{
+	const unsigned int before = count_descriptors(), mapped_before = count_mapped_files();
 
 	import_all();
 	B.unimport_mr(mr);
@@ -161,6 +196,7 @@ void test_imports_leave_no_descriptor(void)
 	TEST_ASSERT_EQUAL_INT(0, B.close_device(imported));
 	imported = NULL;
 	TEST_ASSERT_EQUAL_UINT(before, count_descriptors());
+	TEST_ASSERT_EQUAL_UINT(mapped_before, count_mapped_files());
 }
 
 void test_imports_have_handles_and_keys_of_the_other_process(void)
@@ -308,6 +344,30 @@ void test_two_imports_of_a_pd_are_one(void)
 	TEST_ASSERT_EQUAL_HEX8(exported_byte(299), a.buffer[299]);
 }
 
+/* Each has objects of the same handles. */
+void test_imports_from_two_processes(void)
+{
+	struct exporter another;
+	struct ibv_context *second;
+	const struct ibv_mr *seconds;
+
+	close_pair();
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
+	start_exporter(&another);
+	open_own();
+	TEST_ASSERT_EQUAL_UINT32(other.has.mr, another.has.mr);
+	import_all();
+	second = B.import_device(dup(another.cmd_fd));
+	TEST_ASSERT_NOT_NULL(second);
+	seconds = B.import_mr(B.import_pd(second, another.has.pd), another.has.mr);
+	TEST_ASSERT_NOT_NULL(seconds);
+	TEST_ASSERT_EQUAL_HEX32(other.has.lkey, mr->lkey);
+	TEST_ASSERT_EQUAL_HEX32(another.has.lkey, seconds->lkey);
+	TEST_ASSERT_EQUAL_INT(0, B.close_device(second));
+	kill_exporter(&another);
+	close(another.cmd_fd);
+}
+
 /* --- device memory --- */
 
 void test_device_memory_is_one_for_both_processes(void)
@@ -426,6 +486,7 @@ void test_an_mr_that_is_reregistered_is_imported_anew(void)
 	order(&other, ORDER_REREGISTER);
 	TEST_ASSERT_EQUAL_INT(ENOENT, B.dereg_mr(mr));
 	TEST_ASSERT_NOT_NULL(B.import_mr(pd, other.has.mr));
+	TEST_ASSERT_EQUAL_INT(1, windows);
 	post_receive(far, sge_of(&a, 0, 4096));
 	post(near, IBV_WR_SEND, theirs(0, 100), 0, 0);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, next_status(near->send_cq));
@@ -498,9 +559,12 @@ void test_an_importer_destroys_the_objects(void)
 	post_receive(far, sge_of(&a, 0, 4096));
 	post(near, IBV_WR_SEND, theirs(0, 100), 0, 0);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, next_status(near->send_cq));
+	TEST_ASSERT_EQUAL_INT(2, windows);
 	TEST_ASSERT_EQUAL_INT(0, B.dereg_mr(mr));
+	TEST_ASSERT_EQUAL_INT(1, windows);
 	TEST_ASSERT_EQUAL_INT(0, B.dealloc_pd(spare));
 	TEST_ASSERT_EQUAL_INT(0, B.free_dm(dm));
+	TEST_ASSERT_EQUAL_INT(0, windows);
 	order(&other, ORDER_EXPECT_GONE);
 	expect_null(ENOENT, B.import_mr(pd, other.has.mr));
 	expect_null(ENOENT, B.import_pd(imported, other.has.pd + 2));
@@ -616,10 +680,13 @@ void test_the_descriptor_of_an_import_is_taken(void)
 void test_a_process_of_another_world(void)
 {
 	struct vb_sim_config config;
+	unsigned int mapped;
 
 	name_world();
 	open_own();
+	mapped = count_mapped_files();
 	expect_null(EINVAL, B.import_device(other.cmd_fd));
+	TEST_ASSERT_EQUAL_UINT(mapped, count_mapped_files());
 	expect_reason(
 		VB_WHY_IMPORT_WORLD,
 		"import_device: the original context is of process %d, which is in another "
@@ -777,6 +844,23 @@ void test_ranges_and_keys_that_no_mr_has(void)
 	expect_null(ENOENT, B.import_mr(pd, other.has.mr));
 	row->object = good;
 	TEST_ASSERT_NOT_NULL(B.import_mr(pd, other.has.mr));
+}
+
+void test_ranges_that_no_device_memory_has(void)
+{
+	struct file_row *row = row_of(forge(), DESCRIBED_DM, other.has.dm);
+	const struct described good = row->object;
+
+	imported = B.import_device(dup(other.cmd_fd));
+	row->object.length = INT64_MAX / 2;
+	expect_null(EINVAL, B.import_dm(imported, other.has.dm));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_IMPORT_DAMAGED, B.last_why()->reason);
+	row->object = good;
+	row->object.addr = INT64_MAX;
+	expect_null(EINVAL, B.import_dm(imported, other.has.dm));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_IMPORT_DAMAGED, B.last_why()->reason);
+	row->object = good;
+	TEST_ASSERT_NOT_NULL(B.import_dm(imported, other.has.dm));
 }
 
 void test_a_stamp_that_changes_while_an_import_is_used(void)

@@ -112,8 +112,7 @@ static bool is_plausible(const struct context *origin, const struct described *o
 	const uint64_t process = origin->foreign->owner.process;
 	uint64_t end;
 
-	return object->length <= INT64_MAX &&
-	       !__builtin_add_overflow(object->addr, object->length, &end) && end <= INT64_MAX &&
+	return !__builtin_add_overflow(object->addr, object->length, &end) && end <= INT64_MAX &&
 	       !__builtin_add_overflow(object->iova, object->length, &end) &&
 	       world_has_key(device, object->lkey, process) &&
 	       (!object->rkey || world_has_key(device, object->rkey, process));
