@@ -94,7 +94,7 @@ static void starve(void)
 		__real_sched_yield();
 }
 
-/* Counts the sleeps of the progress thread, and those that a watch of the bell has come before. */
+/* Counts the sleeps of the progress thread, and its watches of the bell. */
 static _Atomic uint32_t sleeps, watched;
 
 /* Set: no watch sees the bell ring, as if the thread had no processor meanwhile. */
