@@ -5,6 +5,7 @@
 #include "sim/net/net.h"
 #include "sim/object/rules.h"
 #include "sim/qp/qp.h"
+#include "sim/wire/psn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -245,6 +246,19 @@ __attribute__((noinline)) static void admit_by_inlet(struct sim_port *port, stru
 		};
 }
 
+/* Gives the packet of an inlet to its QP, or counts why no QP takes the packet. */
+static inline void take(struct sim_port *port, struct sim_inlet *inlet,
+			const struct sim_packet *packet)
+{
+	const struct sim_admitted *last = admitted_of(inlet, packet);
+
+	port->device->counters.received_packets++;
+	if (is_admitted(last, port, packet))
+		sim_qp_give_packet(last->qp, packet);
+	else
+		admit_by_inlet(port, inlet, packet);
+}
+
 void sim_delivery_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
 			      size_t length_bytes)
 {
@@ -253,13 +267,78 @@ void sim_delivery_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, co
 	const enum sim_decode result =
 		sim_packet_read_bare(bytes, length_bytes, &inlet->route, &packet, &span);
 
+	if (result == SIM_DECODE_OK) {
+		take(port, inlet, &packet);
+		return;
+	}
 	port->device->counters.received_packets++;
-	if (result != SIM_DECODE_OK)
-		refuse_bare(port, &packet, &inlet->route, length_bytes, result);
-	else if (is_admitted(admitted_of(inlet, &packet), port, &packet))
-		sim_qp_give_packet(admitted_of(inlet, &packet)->qp, &packet);
-	else
-		admit_by_inlet(port, inlet, &packet);
+	refuse_bare(port, &packet, &inlet->route, length_bytes, result);
+}
+
+/* --- trains --- */
+
+static bool is_train(const struct sim_packet *train, unsigned int count)
+{
+	const uint32_t flags = sim_opcodes[train->opcode].flags;
+
+	return flags & SIM_OP_MIDDLE && count > 1 && count <= SIM_TRAIN_PACKETS_MAX &&
+	       train->payload_bytes && train->payload_bytes % count == 0 &&
+	       train->payload_bytes / count <= SIM_PATH_MTU_MAX;
+}
+
+/* Takes the packets of a train one by one. The sender may change bytes in shared memory at any time, so payloads that
+ * are read twice are copied. */
+__attribute__((noinline)) static void take_each(struct sim_port *port, struct sim_inlet *inlet,
+						const struct sim_packet *train, unsigned int count)
+{
+	const uint32_t bytes = train->payload_bytes / count;
+	const uint8_t *payload = train->spans->base;
+	uint8_t copy[SIM_PATH_MTU_MAX];
+
+	for (unsigned int i = 0; i < count; i++) {
+		struct sim_span span = {payload + (size_t)i * bytes, bytes};
+		struct sim_packet packet = *train;
+
+		if (sim_watched(port->device->engine))
+			span.base = memcpy(copy, span.base, bytes);
+		packet.psn = sim_psn_add(train->psn, i);
+		packet.payload_bytes = bytes;
+		packet.spans = &span;
+		if (i + 1 < count)
+			packet.flags &= (uint8_t)~SIM_PACKET_ACK_REQUEST;
+		take(port, inlet, &packet);
+	}
+}
+
+/* Returns true if the QP of the inlet has taken the whole train. */
+static bool take_whole(struct sim_port *port, struct sim_inlet *inlet,
+		       const struct sim_packet *train, unsigned int count)
+{
+	const struct sim_admitted *last = admitted_of(inlet, train);
+
+	if (!is_admitted(last, port, train) || sim_watched(port->device->engine) ||
+	    !sim_qp_take_train(last->qp, train, count))
+		return false;
+	port->device->counters.received_packets += count;
+	return true;
+}
+
+void sim_delivery_arrive_train(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
+			       size_t length_bytes, unsigned int count)
+{
+	struct sim_packet train;
+	struct sim_span span;
+	enum sim_decode result =
+		sim_packet_read_bare(bytes, length_bytes, &inlet->route, &train, &span);
+
+	if (result == SIM_DECODE_OK && !is_train(&train, count))
+		result = SIM_DECODE_TRUNCATED;
+	if (result != SIM_DECODE_OK) {
+		port->device->counters.received_packets++;
+		refuse_bare(port, &train, &inlet->route, length_bytes, result);
+	} else if (!take_whole(port, inlet, &train, count)) {
+		take_each(port, inlet, &train, count);
+	}
 }
 
 int sim_net_inject(struct sim_port *port, const void *frame, size_t frame_bytes)

@@ -44,6 +44,10 @@ void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t fra
 void sim_delivery_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
 			      size_t length_bytes);
 
+/* The same for a train of `count` packets. */
+void sim_delivery_arrive_train(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
+			       size_t length_bytes, unsigned int count);
+
 /* The way out may have room again: packets that were held leave. Those that find no room stay. */
 void sim_delivery_release(struct sim_net *net);
 

@@ -196,6 +196,13 @@ void sim_way_out_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, con
 	sim_delivery_arrive_bare(port, inlet, bytes, length);
 }
 
+void sim_way_out_arrive_train(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
+			      size_t length, unsigned int count)
+{
+	if (sim_port_is_up(port))
+		sim_delivery_arrive_train(port, inlet, bytes, length, count);
+}
+
 void sim_way_out_ready(struct sim_engine *engine)
 {
 	sim_delivery_release(engine->net);

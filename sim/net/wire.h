@@ -166,6 +166,10 @@ void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t fram
 void sim_way_out_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
 			     size_t length);
 
+/* A train of `count` packets comes in the same way. */
+void sim_way_out_arrive_train(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
+			      size_t length, unsigned int count);
+
 /* Bytes that another process has relayed come to a port (sim/qp/relay.h). */
 void sim_way_out_relayed(struct sim_port *port, uint64_t process, const uint8_t *bytes,
 			 size_t length);

@@ -21,6 +21,13 @@ struct sim_lane_ops {
 	/* Sends a packet. Returns false if the network has to send it. A packet that is lost is counted. */
 	bool (*send)(const struct sim_lane *lane, const struct sim_path *path,
 		     const struct sim_packet *packet);
+	/* Returns how many bytes of payload a train may have now; 0: send the packets one by one. NULL, with the next:
+	 * always 0. */
+	uint32_t (*train_bytes)(const struct sim_lane *lane, const struct sim_path *path);
+	/* Sends a train of `count` packets (sim/wire/packet.h). Returns false if nothing was sent, and the packets are
+	 * to be sent one by one. */
+	bool (*send_train)(const struct sim_lane *lane, const struct sim_path *path,
+			   const struct sim_packet *train, unsigned int count);
 };
 
 struct sim_lane {

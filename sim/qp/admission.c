@@ -97,6 +97,13 @@ void sim_qp_give_packet(struct sim_qp *qp, const struct sim_packet *packet)
 		sim_completer_receive(qp, packet);
 }
 
+bool sim_qp_take_train(struct sim_qp *qp, const struct sim_packet *train, unsigned int count)
+{
+	return (sim_opcodes[train->opcode].flags & SIM_OP_REQUEST
+			? sim_responder_take_train
+			: sim_completer_take_train)(qp, train, count);
+}
+
 enum sim_discard sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
 				    const struct sim_packet *packet, const struct sim_route *route)
 {

@@ -243,6 +243,52 @@ static bool answer_read(struct sim_qp *qp, struct sim_resource *resource)
 	return true;
 }
 
+/* Returns how many packets the next train of a read response may have: the first and the last packet are no part of a
+ * train (sim/wire/packet.h). */
+static unsigned int train_packets(const struct sim_qp *qp, const struct sim_resource *resource,
+				  unsigned int budget)
+{
+	const unsigned int left = resource->end - 1 - resource->next;
+	uint32_t limit;
+
+	if (!resource->next || resource->restarted || left < 2 || qp->hooks || qp->proxy)
+		return 0;
+	limit = sim_train_bytes(qp) / qp->mtu_bytes;
+	if (limit > budget)
+		limit = budget;
+	return limit < left ? limit : left;
+}
+
+/* Sends the next packets of a read response together. Returns their number; 0: none was sent. */
+static unsigned int answer_train(struct sim_qp *qp, struct sim_resource *resource,
+				 unsigned int budget)
+{
+	const unsigned int count = train_packets(qp, resource, budget);
+	struct sim_span span = {.length_bytes = count * qp->mtu_bytes};
+	const struct sim_packet train = {
+		.opcode = sim_opcode_read_response(qp->transport, false, false),
+		.flags = SIM_PACKET_MIGRATED,
+		.pkey = qp->pkey,
+		.dest_qpn = qp->dest_qpn,
+		.psn = sim_psn_add(resource->first_psn, resource->next),
+		.spans = &span,
+		.span_count = 1,
+		.payload_bytes = span.length_bytes,
+	};
+
+	if (count < 2)
+		return 0;
+	sim_responder_use_pd(qp, resource->pd);
+	span.base = sim_responder_memory(qp, resource->rkey,
+					 resource->remote_addr +
+						 (uint64_t)resource->next * qp->mtu_bytes,
+					 span.length_bytes, IBV_ACCESS_REMOTE_READ);
+	if (!span.base || !sim_send_train(qp, &train, count))
+		return 0;
+	resource->next += count;
+	return count;
+}
+
 /* The response of a pending READ or atomic is sent, or is not needed. */
 static void end_pending(struct sim_qp *qp, struct sim_resource *resource)
 {
@@ -299,11 +345,14 @@ static void serve(struct sim_qp *qp, struct sim_resource *resource, unsigned int
 		--*budget;
 		return;
 	}
-	for (; resource->next < resource->end && *budget; --*budget) {
-		if (!answer_read(qp, resource)) {
+	while (resource->next < resource->end && *budget) {
+		const unsigned int count = answer_train(qp, resource, *budget);
+
+		if (!count && !answer_read(qp, resource)) {
 			cannot_serve(qp, resource);
 			return;
 		}
+		*budget -= count ? count : 1;
 	}
 	if (resource->next >= resource->end)
 		settle(qp, resource);

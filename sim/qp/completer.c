@@ -296,6 +296,20 @@ static bool store(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t of
 	       (bytes == 0 || sim_qp_copy(qp, from, from_count, to, (unsigned int)count) == 0);
 }
 
+/* Stores the payload of a train; false if its place may not be written. Counts no fault: the packets then come one by
+ * one. */
+static bool store_train(struct sim_qp *qp, const struct sim_send_wqe *wqe,
+			const struct sim_packet *train)
+{
+	struct sim_span to[SIM_SPANS_MAX];
+	int count =
+		sim_gather(&qp->sq_reach, wqe->sge, wqe->num_sge, (uint32_t)wqe->read.read_bytes,
+			   train->payload_bytes, IBV_ACCESS_LOCAL_WRITE, to);
+
+	return count >= 0 && sim_copy_spans(qp->engine, train->spans, train->span_count, to,
+					    (unsigned int)count) == 0;
+}
+
 /* The oldest send has one more of its answers. */
 static enum sim_completer_state answered(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
@@ -497,4 +511,27 @@ void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
 	}
 	answer.flags = sim_opcodes[answer.packet->opcode].flags;
 	step(&answer, SIM_COMPLETER_CHECK_PSN);
+}
+
+/* The packets of a train are the next ones of the oldest READ, but not its last one. */
+bool sim_completer_take_train(struct sim_qp *qp, const struct sim_packet *train, unsigned int count)
+{
+	const struct answer answer = {.qp = qp, .packet = train, .from = qp->comp.psn};
+	const uint32_t bytes = train->payload_bytes;
+	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
+
+	if (qp->hooks || qp->sq.tail == qp->sq.head || train->psn != qp->comp.psn ||
+	    sim_psn_distance(qp->req.sent_psn, qp->comp.psn) < count || !is_unanswered(wqe) ||
+	    wqe->opcode != IBV_WR_RDMA_READ || count >= wqe->packets - wqe->answered ||
+	    bytes != count * qp->mtu_bytes)
+		return false;
+	if (!store_train(qp, wqe, train))
+		return false;
+	wqe->read.read_bytes += bytes;
+	wqe->answered += count;
+	qp->comp.psn = sim_psn_add(qp->comp.psn, count);
+	progress(qp);
+	sim_requester_skip(qp, qp->comp.psn);
+	update(&answer);
+	return true;
 }

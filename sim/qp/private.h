@@ -336,6 +336,10 @@ void sim_completer_restore_retries(struct sim_qp *qp);
 /* An answer has come. */
 void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet);
 
+/* Takes a train of a read response, as sim_qp_take_train() does. */
+bool sim_completer_take_train(struct sim_qp *qp, const struct sim_packet *train,
+			      unsigned int count);
+
 /* Stops the ack timer. */
 void sim_completer_stop(struct sim_qp *qp);
 
@@ -429,6 +433,10 @@ __attribute__((always_inline)) static inline bool sim_payload_fits(const struct 
 
 /* A request has come. */
 void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet);
+
+/* Takes a train of requests, as sim_qp_take_train() does. */
+bool sim_responder_take_train(struct sim_qp *qp, const struct sim_packet *train,
+			      unsigned int count);
 
 /* The first packet of a connection, or of a UD QP, has come: IBV_EVENT_COMM_EST in RTR. */
 void sim_responder_establish(struct sim_qp *qp);
@@ -589,6 +597,25 @@ static inline bool sim_send_by_lane(struct sim_qp *qp, const struct sim_packet *
 	    !qp->lane.ops->send(&qp->lane, &qp->path, packet))
 		return false;
 	qp->device->counters.sent_packets++;
+	return true;
+}
+
+/* Returns how many bytes of payload a train of the QP may have now (sim/wire/packet.h); 0: the packets are to be sent one
+ * by one. */
+static inline uint32_t sim_train_bytes(const struct sim_qp *qp)
+{
+	return qp->lane.epoch == qp->engine->epoch && qp->lane.ops->train_bytes
+		       ? qp->lane.ops->train_bytes(&qp->lane, &qp->path)
+		       : 0;
+}
+
+/* Sends a train. Returns false if nothing was sent, and the packets are to be sent one by one. */
+static inline bool sim_send_train(struct sim_qp *qp, const struct sim_packet *train,
+				  unsigned int count)
+{
+	if (!qp->lane.ops->send_train(&qp->lane, &qp->path, train, count))
+		return false;
+	qp->device->counters.sent_packets += count;
 	return true;
 }
 

@@ -111,6 +111,10 @@ bool sim_qp_is_connected(const struct sim_qp *qp);
 /* Gives a packet that a connected QP takes to the QP. */
 void sim_qp_give_packet(struct sim_qp *qp, const struct sim_packet *packet);
 
+/* The same for a train of `count` packets (sim/wire/packet.h). Returns false if nothing has changed, and the packets
+ * are to be given one by one: unless all of them are the expected ones, and none meets an error. */
+bool sim_qp_take_train(struct sim_qp *qp, const struct sim_packet *train, unsigned int count);
+
 /* Gives a packet to the QP, or returns why the QP (or NULL) does not take it. */
 enum sim_discard sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
 				    const struct sim_packet *packet, const struct sim_route *route);

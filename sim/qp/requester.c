@@ -491,6 +491,69 @@ static void pass_local(struct sim_qp *qp, struct sim_send_wqe *wqe)
 	wqe->done = false;
 }
 
+/* --- trains --- */
+
+static unsigned int at_most(unsigned int count, unsigned int limit)
+{
+	return count < limit ? count : limit;
+}
+
+/* Returns true if the next packet of a message is one of its middle, and no repetition: such packets may leave as a
+ * train (sim/wire/packet.h). */
+static inline bool may_send_train(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	return wqe->started && wqe->packets > 3 && qp->req.offset &&
+	       !(wqe->info.flags & SIM_WR_RESPONSE) && qp->lane.epoch == qp->engine->epoch &&
+	       !qp->hooks && sim_psn_add(wqe->first_psn, qp->req.offset) == qp->req.sent_psn;
+}
+
+/* Returns how many packets the next train may have. The message's last packet is no part of a train, and no packet of
+ * a train but the last one asks for an ACK. */
+static unsigned int train_packets(const struct sim_qp *qp, const struct sim_send_wqe *wqe,
+				  unsigned int budget)
+{
+	unsigned int count = at_most(budget, wqe->packets - 1 - qp->req.offset);
+
+	if (qp->reliable) {
+		count = at_most(count, SIM_ACK_REQUEST_EVERY - qp->req.since_ack_request);
+		count = at_most(count, SIM_WINDOW_PACKETS -
+					       sim_psn_distance(qp->req.sent_psn, qp->comp.psn));
+	}
+	return at_most(count, sim_train_bytes(qp) / qp->mtu_bytes);
+}
+
+/* Sends the next packets of a message together. Returns their number; 0: none was sent. */
+__attribute__((noinline)) static unsigned int send_train(struct sim_qp *qp,
+							 struct sim_send_wqe *wqe,
+							 unsigned int budget)
+{
+	struct sim_packet train = {
+		.opcode = sim_opcode_request(qp->transport, wqe->opcode, false, false),
+		.flags = SIM_PACKET_MIGRATED,
+		.xrc_srqn = wqe->xrc_srqn,
+	};
+	const unsigned int count = train_packets(qp, wqe, budget);
+	const bool asks = qp->req.since_ack_request + count >= SIM_ACK_REQUEST_EVERY;
+	struct sim_span spans[SIM_SPANS_MAX];
+
+	if (count < 2)
+		return 0;
+	address(qp, qp->req.sent_psn, &train);
+	if (!set_payload(qp, wqe, qp->req.offset * qp->mtu_bytes, count * qp->mtu_bytes, &train,
+			 spans))
+		return 0;
+	if (qp->reliable && asks)
+		train.flags |= SIM_PACKET_ACK_REQUEST;
+	if (!sim_send_train(qp, &train, count))
+		return 0;
+	sent(qp, wqe, train.psn, count);
+	if (!qp->reliable)
+		return count;
+	qp->req.since_ack_request = asks ? 0 : (uint8_t)(qp->req.since_ack_request + count);
+	watch(qp);
+	return count;
+}
+
 /* --- the turn --- */
 
 INLINE void send_one(struct sim_qp *qp, struct sim_send_wqe *wqe)
@@ -545,11 +608,17 @@ static void check_drained(struct sim_qp *qp)
 static bool send_burst(struct sim_qp *qp, unsigned int budget)
 {
 	struct sim_send_wqe *wqe;
+	unsigned int count;
 
 	while (gate(qp, &wqe) == SIM_GATE_OPEN) {
-		if (budget-- == 0)
+		if (budget == 0)
 			return true;
-		send_one(qp, wqe);
+		count = may_send_train(qp, wqe) ? send_train(qp, wqe, budget) : 0;
+		if (!count) {
+			send_one(qp, wqe);
+			count = 1;
+		}
+		budget -= count;
 	}
 	check_drained(qp);
 	return false;
@@ -566,11 +635,6 @@ static unsigned int next_room(struct sim_qp *qp)
 	if (qp->type != IBV_QPT_UD)
 		return sim_room_ask_peer(qp);
 	return sim_room_ask(qp, &wqe->ud.ah->path, wqe->ud.remote_qpn) ? 1 : 0;
-}
-
-static unsigned int at_most(unsigned int count, unsigned int limit)
-{
-	return count < limit ? count : limit;
 }
 
 /* The turn of a QP that asks for room. A QP that has sent something asks again after the others have asked: QPs wait in

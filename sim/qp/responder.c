@@ -759,3 +759,72 @@ void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
 		return;
 	step(&request, SIM_RESPONDER_CHECK_PSN);
 }
+
+/* --- trains ---
+ *
+ * A train is taken whole if each of its packets would pass all states without a refusal. Otherwise the packets come
+ * one by one, and the states find the one that is refused.
+ */
+
+/* Returns true if the packets of a train are the expected ones of the message in progress. */
+static bool train_is_expected(const struct sim_qp *qp, const struct sim_packet *train,
+			      uint32_t flags, unsigned int count)
+{
+	const struct sim_responder *resp = &qp->resp;
+
+	return resp->usual && !qp->hooks && !qp->xrcd && train->psn == resp->psn &&
+	       !resp->dropping && resp->in_message == (flags & SIM_OP_KIND) &&
+	       train->payload_bytes == count * qp->mtu_bytes;
+}
+
+/* Finds the memory for a train of a SEND. Returns the number of spans; -1: the packets have to come one by one. */
+static int train_scatter(struct sim_qp *qp, const struct sim_packet *train, struct sim_span *to)
+{
+	const uint64_t total = (uint64_t)qp->resp.received + train->payload_bytes;
+
+	if (qp->rx.held)
+		sim_receive_refind(qp);
+	if (total > qp->rx.wqe->length)
+		return -1;
+	return sim_receive_scatter(qp, qp->rx.wqe, qp->resp.received, train->payload_bytes, to);
+}
+
+/* The same for a train of an RDMA WRITE, whose last packet is still to come. */
+static int train_target(struct sim_qp *qp, const struct sim_packet *train, struct sim_span *to)
+{
+	const struct sim_responder *resp = &qp->resp;
+	const uint64_t total = (uint64_t)resp->received + train->payload_bytes;
+
+	if (!grants(qp, IBV_ACCESS_REMOTE_WRITE) || total >= resp->length)
+		return -1;
+	to->base = sim_responder_memory(qp, resp->rkey, resp->remote_addr + resp->received,
+					train->payload_bytes, IBV_ACCESS_REMOTE_WRITE);
+	to->length_bytes = train->payload_bytes;
+	return to->base ? 1 : -1;
+}
+
+bool sim_responder_take_train(struct sim_qp *qp, const struct sim_packet *train, unsigned int count)
+{
+	const uint32_t flags = sim_opcodes[train->opcode].flags;
+	struct sim_responder *resp = &qp->resp;
+	struct sim_span to[SIM_SPANS_MAX];
+	int spans;
+
+	if (!train_is_expected(qp, train, flags, count))
+		return false;
+	spans = flags & SIM_OP_SEND ? train_scatter(qp, train, to) : train_target(qp, train, to);
+	if (spans < 0 ||
+	    sim_copy_spans(qp->engine, train->spans, train->span_count, to, (unsigned int)spans))
+		return false;
+	resp->received += train->payload_bytes;
+	resp->psn = sim_psn_add(resp->psn, count);
+	if (!qp->reliable)
+		return true;
+	resp->nak_outstanding = false;
+	resp->ack_psn = sim_psn_add(train->psn, count - 1);
+	if (train->flags & SIM_PACKET_ACK_REQUEST) {
+		resp->ack = SIM_ACK_IN_ORDER;
+		sim_qp_wake_responder(qp);
+	}
+	return true;
+}

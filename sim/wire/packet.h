@@ -88,6 +88,15 @@ struct sim_packet {
 	uint32_t ee_context; /* RDETH */
 };
 
+/*
+ * A train: packets of one message that follow each other and travel together. All are middle packets of a request
+ * that carries data: each has a full payload, and they differ in their PSNs and payloads only. A struct sim_packet
+ * describes the train: the headers are those of the first packet, the payload is that of all of them, and
+ * SIM_PACKET_ACK_REQUEST belongs to the last one.
+ */
+#define SIM_TRAIN_BYTES_MAX   (32u << 10) /* of the payload */
+#define SIM_TRAIN_PACKETS_MAX (SIM_TRAIN_BYTES_MAX / 256)
+
 /* The AETH syndrome: a type, and as its value the credits, the RNR timer or the code of a NAK. */
 enum sim_syndrome {
 	SIM_AETH_ACK = 0x00,
@@ -151,8 +160,8 @@ size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route
 size_t sim_packet_write(const struct sim_packet *packet, const struct sim_route *route,
 			sim_copy_fn *copy, uint8_t *frame, bool *readable);
 
-/* Writes a packet without the headers before the BTH and without the checksums, from the BTH to the pad, in
- * the same way. Returns its length. */
+/* Writes a packet or a train without the headers before the BTH and without the checksums, from the BTH to the pad,
+ * in the same way. Returns its length. */
 size_t sim_packet_write_bare(const struct sim_packet *packet, sim_copy_fn *copy, uint8_t *bytes,
 			     bool *readable);
 

@@ -237,7 +237,6 @@ static uint8_t *put_transport(uint8_t *at, const struct sim_packet *packet, sim_
 	const uint32_t pad_bytes = sim_pad_bytes(packet->payload_bytes);
 
 	assert(info->flags & SIM_OP_VALID);
-	assert(packet->payload_bytes <= SIM_PATH_MTU_MAX);
 
 	at = put_bth(at, packet, pad_bytes);
 	if (info->header_bytes > BTH_BYTES)
@@ -248,6 +247,8 @@ static uint8_t *put_transport(uint8_t *at, const struct sim_packet *packet, sim_
 size_t sim_packet_write_bare(const struct sim_packet *packet, sim_copy_fn *copy, uint8_t *bytes,
 			     bool *readable)
 {
+	assert(packet->payload_bytes <= SIM_TRAIN_BYTES_MAX);
+
 	*readable = true;
 	return (size_t)(put_transport(bytes, packet, copy, readable) - bytes);
 }
@@ -329,6 +330,8 @@ size_t sim_packet_write(const struct sim_packet *packet, const struct sim_route 
 	uint8_t *bth = frame + sim_route_bytes(route);
 	const size_t end_bytes = ICRC_BYTES + (route->infiniband ? VCRC_BYTES : 0);
 	bool all_readable = true;
+
+	assert(packet->payload_bytes <= SIM_PATH_MTU_MAX);
 
 	put_route(frame, route, transport_bytes);
 	put_transport(bth, packet, copy, &all_readable);

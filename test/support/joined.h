@@ -17,6 +17,10 @@ struct joined_frame {
 	bool checked;
 	size_t frame_bytes;
 	uint8_t frame[SIM_FRAME_BYTES_MAX];
+	/* A train (sim/wire/packet.h) instead of a frame: its packets, its bytes, which the ring frees, and its route. */
+	unsigned int train_packets; /* 0: a frame */
+	uint8_t *train;
+	struct sim_route route;
 };
 
 /* The way from one engine to the other. */
@@ -35,6 +39,11 @@ struct joined_way {
 	bool no_services;   /* the receiver has no services */
 	bool no_groups;	    /* the receiver has no member of any group */
 	unsigned int sent, lost;
+	/* With joined_carry_trains(): how many bytes of payload a train may have, how many trains were sent, and the inlet
+	 * by which they come. */
+	uint32_t train_bytes;
+	unsigned int trains;
+	struct sim_inlet inlet;
 	uint32_t memberships; /* of the sender */
 	unsigned int joins;   /* calls of joined() */
 	/* Calls of join() and leave(), the last group, and the errno value that join() returns. */
@@ -77,6 +86,10 @@ void joined_close(struct joined *joined);
 /* Returns the side that the engine has the QP of. */
 struct engine_side *joined_side(struct joined *joined, unsigned int engine);
 
+/* From now on connections have lanes, which carry trains of up to so many bytes of payload. Packets that are no train
+ * leave by the network. */
+void joined_carry_trains(struct joined *joined, uint32_t train_bytes);
+
 /* Posts at an engine's side; the target is the other engine's. */
 int joined_send(struct joined *joined, unsigned int engine, struct engine_send send);
 int joined_recv(struct joined *joined, unsigned int engine, uint64_t wr_id, uint32_t offset,
@@ -87,6 +100,9 @@ void joined_connect(struct joined *joined, struct sim_qp *const qps[2]);
 
 /* Gives the next frame of a ring to its receiver. Returns false if there is none, or the ring is stuck. */
 bool joined_take(struct joined_way *way);
+
+/* Takes the next frame of a ring away. */
+void joined_lose(struct joined_way *way);
 
 /* The same, and tells the sender that there is room. */
 bool joined_pass(struct joined_way *way);

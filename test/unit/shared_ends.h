@@ -22,7 +22,8 @@ struct end {
 	uint32_t qpn;
 	unsigned int arrived, ready, wrong;
 	size_t all_bytes, bytes; /* of all frames and of the last one */
-	uint8_t last[SIM_FRAME_BYTES_MAX];
+	uint8_t last[SIM_TRAIN_BYTES_MAX];
+	unsigned int train_packets; /* of the last one; 0: it was no train */
 	unsigned int port;
 	const struct sim_device *device;
 	bool checked, bare;
@@ -85,6 +86,7 @@ static inline void see(struct sim_port *port, const uint8_t *frame, size_t frame
 	end->device = port->device;
 	end->checked = checked;
 	end->bare = false;
+	end->train_packets = 0;
 }
 
 void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
@@ -106,6 +108,15 @@ void __wrap_sim_way_out_arrive_bare(struct sim_port *port, struct sim_inlet *inl
 	see(port, bytes, length, true);
 	end->bare = true;
 	end->inlet_uses = ++inlet->admitted[0].epoch;
+}
+
+void __wrap_sim_way_out_arrive_train(struct sim_port *port, struct sim_inlet *inlet,
+				     const uint8_t *bytes, size_t length, unsigned int count);
+void __wrap_sim_way_out_arrive_train(struct sim_port *port, struct sim_inlet *inlet,
+				     const uint8_t *bytes, size_t length, unsigned int count)
+{
+	__wrap_sim_way_out_arrive_bare(port, inlet, bytes, length);
+	((struct end *)port->device->engine)->train_packets = count;
 }
 
 void __wrap_sim_way_out_ready(struct sim_engine *engine);

@@ -1226,6 +1226,39 @@ void test_a_word_that_no_sender_writes(void)
 	TEST_ASSERT_FALSE(comes_bare());
 }
 
+/* The bytes of a train are fewer than those of the number of its packets. */
+void test_a_train_without_its_number(void)
+{
+	const uint64_t kinds = (uint64_t)(RING_BARE ^ RING_TRAIN) << 24;
+	const uint64_t lengths = UINT64_C(0xffff) << 48;
+
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+	for (uint64_t length = 1; length < 6; length++) {
+		b.arrived = 0;
+		TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+		change_word(lengths, length << 48 ^ kinds);
+		receive_all(&b);
+		TEST_ASSERT_EQUAL_UINT(length >= RING_TRAIN_COUNT_BYTES, b.arrived);
+		if (b.arrived)
+			TEST_ASSERT_EQUAL_UINT(length - RING_TRAIN_COUNT_BYTES, b.bytes);
+		/* The consumer goes on behind a shorter slot than the producer has written. */
+		receive_all(&a);
+		TEST_ASSERT_FALSE(comes_bare());
+		TEST_ASSERT_TRUE(comes_bare());
+	}
+}
+
+/* The route of a train's number is not known. */
+void test_a_train_without_a_route(void)
+{
+	b.arrived = 0;
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+	change_word(0, (uint64_t)(RING_WHOLE ^ RING_TRAIN) << 24);
+	receive_all(&b);
+	TEST_ASSERT_EQUAL_UINT(0, b.arrived);
+}
+
 /* The word of the slot is right but for the device or the port, which the world does not have. */
 void test_a_frame_for_nothing_of_the_world(void)
 {

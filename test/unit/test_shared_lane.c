@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lanes of the wire `shared` (sim/object/lane.h): they carry the packets of a connection as long as its QPN leads
  * to the same process, and leave the rest to the network. */
+#include "backends/sim/wire/shared_private.h"
 #include "test/unit/shared_ends.h"
 
 #include <limits.h>
@@ -63,6 +64,18 @@ static bool send_by_lane(size_t bytes, uint8_t value)
 	return lane.ops->send(&lane, &path, &packet);
 }
 
+static uint32_t train_bytes(void)
+{
+	return lane.ops->train_bytes(&lane, &path);
+}
+
+static bool send_train(size_t bytes, uint8_t value, unsigned int count)
+{
+	const struct sim_packet train = {.opcode = value, .payload_bytes = (uint32_t)bytes};
+
+	return lane.ops->send_train(&lane, &path, &train, count);
+}
+
 static void expect_arrival(size_t bytes, uint8_t value, bool bare)
 {
 	const unsigned int before = b.arrived;
@@ -91,6 +104,78 @@ void test_a_lane_carries_short_and_long_packets(void)
 	expect_arrival(64, 10, true);
 }
 
+void test_a_lane_carries_trains_once_its_route_is_known(void)
+{
+	TEST_ASSERT_EQUAL_UINT32(0, train_bytes());
+	TEST_ASSERT_TRUE(send_by_lane(100, 7));
+	TEST_ASSERT_EQUAL_UINT32(SIM_TRAIN_BYTES_MAX, train_bytes());
+	expect_arrival(100, 7, false);
+	TEST_ASSERT_TRUE(send_train(SIM_TRAIN_BYTES_MAX, 9, 8));
+	expect_arrival(SIM_TRAIN_BYTES_MAX, 9, true);
+	TEST_ASSERT_EQUAL_UINT(8, b.train_packets);
+	TEST_ASSERT_TRUE(send_train(512, 10, 2));
+	expect_arrival(512, 10, true);
+	TEST_ASSERT_EQUAL_UINT(2, b.train_packets);
+	TEST_ASSERT_TRUE(send_by_lane(64, 11));
+	expect_arrival(64, 11, true);
+	TEST_ASSERT_EQUAL_UINT(0, b.train_packets);
+}
+
+/* A train ends before the ring does, and never comes over a frame that was not taken. */
+void test_trains_all_over_the_ring(void)
+{
+	const struct outward *out;
+	unsigned int shorter = 0;
+
+	TEST_ASSERT_TRUE(send_by_lane(100, 7));
+	expect_arrival(100, 7, false);
+	out = &shared_of(a.wire)->out[segment_id_place(shared_process(b.wire))];
+	for (uint32_t i = 0; i < 3 * out->ring.capacity / 20000; i++) {
+		const uint32_t bytes = train_bytes();
+
+		TEST_ASSERT_TRUE(bytes <= SIM_TRAIN_BYTES_MAX);
+		shorter += bytes < SIM_TRAIN_BYTES_MAX;
+		if (bytes < 512) {
+			TEST_ASSERT_TRUE(send_by_lane(4096, (uint8_t)i));
+			expect_arrival(4096, (uint8_t)i, true);
+			continue;
+		}
+		TEST_ASSERT_TRUE(send_train(bytes, (uint8_t)i, 2));
+		TEST_ASSERT_TRUE(out->ring.tail % out->ring.capacity >= bytes ||
+				 out->ring.tail % out->ring.capacity == 0);
+		expect_arrival(bytes, (uint8_t)i, true);
+	}
+	TEST_ASSERT_TRUE(shorter > 0);
+}
+
+void test_trains_that_fill_the_ring(void)
+{
+	unsigned int sent = 0;
+
+	TEST_ASSERT_TRUE(send_by_lane(100, 7));
+	expect_arrival(100, 7, false);
+	for (unsigned int lap = 0; lap < 5; lap++) {
+		const unsigned int before = b.arrived;
+		const size_t before_bytes = b.all_bytes;
+		size_t sent_bytes = 0;
+
+		for (uint32_t bytes; (bytes = train_bytes()) >= 512; sent++) {
+			TEST_ASSERT_TRUE(send_train(bytes, (uint8_t)sent, 2));
+			sent_bytes += bytes;
+		}
+		TEST_ASSERT_TRUE(sent_bytes > 4 * SIM_TRAIN_BYTES_MAX || lap);
+		flush(&a);
+		while (receive(&b))
+			;
+		TEST_ASSERT_TRUE(b.arrived > before);
+		TEST_ASSERT_EQUAL_size_t(sent_bytes, b.all_bytes - before_bytes);
+		TEST_ASSERT_EQUAL_HEX8((uint8_t)(sent - 1), b.last[b.bytes - 1]);
+		/* On to the next lap. */
+		TEST_ASSERT_TRUE(send_by_lane(4096, 1));
+		expect_arrival(4096, 1, true);
+	}
+}
+
 /* Another connection's route takes the number: the receiver has to learn the lane's route again. */
 void test_a_route_that_another_one_has_replaced_is_sent_again(void)
 {
@@ -101,9 +186,11 @@ void test_a_route_that_another_one_has_replaced_is_sent_again(void)
 	TEST_ASSERT_TRUE(send_by_lane(100, 2));
 	expect_arrival(100, 2, true);
 	one_route.hop_limit--;
+	TEST_ASSERT_TRUE(train_bytes() > 0);
 	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 3));
 	expect_arrival(100, 3, false);
 	one_route = own;
+	TEST_ASSERT_EQUAL_UINT32(0, train_bytes());
 	TEST_ASSERT_TRUE(send_by_lane(100, 4));
 	expect_arrival(100, 4, false);
 	TEST_ASSERT_TRUE(send_by_lane(100, 5));
@@ -145,8 +232,25 @@ void test_the_route_of_another_epoch_is_sent_again(void)
 	path.route.hop_limit--;
 	one_route = path.route;
 	lane.epoch++;
+	TEST_ASSERT_EQUAL_UINT32(0, train_bytes());
 	TEST_ASSERT_TRUE(send_by_lane(100, 2));
 	expect_arrival(100, 2, false);
+}
+
+/* The packets of the train are sent one by one, so that only the one that cannot be read is lost. */
+void test_a_train_that_cannot_be_read_is_not_sent(void)
+{
+	struct sim_counters before;
+
+	TEST_ASSERT_TRUE(send_by_lane(100, 7));
+	expect_arrival(100, 7, false);
+	before = a.devices[0].counters;
+	TEST_ASSERT_FALSE(send_train(0, 7, 2));
+	TEST_ASSERT_EQUAL_MEMORY(&before, &a.devices[0].counters, sizeof(before));
+	flush(&a);
+	TEST_ASSERT_FALSE(receive(&b));
+	TEST_ASSERT_TRUE(send_train(512, 7, 2));
+	expect_arrival(512, 7, true);
 }
 
 /* The packet is counted as lost, and is not sent again by the network. */
@@ -176,6 +280,7 @@ void test_a_full_ring_is_left_to_the_network(void)
 	while (room_to(&a, b.qpn))
 		TEST_ASSERT_TRUE(send_by_lane(4096, 1));
 	TEST_ASSERT_EQUAL_UINT(0, room());
+	TEST_ASSERT_TRUE(train_bytes() < 2 * SIM_FRAME_BYTES_MAX);
 	flush(&a);
 	while (receive(&b))
 		;
@@ -186,6 +291,7 @@ static void expect_ended(void)
 {
 	TEST_ASSERT_FALSE(send_by_lane(100, 1));
 	TEST_ASSERT_FALSE(send_by_lane(4096, 1));
+	TEST_ASSERT_FALSE(send_train(8192, 1, 2));
 }
 
 void test_a_lane_ends_with_the_process_of_the_qpn(void)
@@ -250,7 +356,8 @@ void test_a_lane_ends_with_the_process_whatever_the_table_says(void)
 
 static bool has_lane(void)
 {
-	return room() || send_by_lane(100, 1) || send_by_lane(4096, 1);
+	return room() || send_by_lane(100, 1) || send_by_lane(4096, 1) || train_bytes() ||
+	       send_train(8192, 1, 2);
 }
 
 /* The child of a fork maps the file elsewhere, or not at all. Its ring to the same process is no ring of the lanes that

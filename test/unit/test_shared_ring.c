@@ -43,6 +43,11 @@ static void fill(uint8_t *frame, unsigned int number, uint32_t bytes)
 		frame[i] = (uint8_t)(number * 7 + i * 31 + i / 251);
 }
 
+static uint8_t kind_of(uint32_t bytes)
+{
+	return bytes > SIM_FRAME_BYTES_MAX ? RING_TRAIN : RING_BARE;
+}
+
 /* Returns false without room. */
 static bool write_one(uint32_t bytes)
 {
@@ -51,7 +56,11 @@ static bool write_one(uint32_t bytes)
 	if (!frame)
 		return false;
 	fill(frame, written, bytes);
-	ring_publish(&out, bytes, 3, 2, RING_BARE);
+	ring_publish(&out, &(struct ring_slot){.frame_bytes = bytes,
+					       .device = 3,
+					       .port = 2,
+					       .kind = kind_of(bytes),
+					       .route = written % RING_ROUTES});
 	lengths[written++] = bytes;
 	return true;
 }
@@ -59,7 +68,7 @@ static bool write_one(uint32_t bytes)
 /* Takes a frame and checks it. Returns false if the ring is empty. */
 static bool read_one(void)
 {
-	uint8_t expected[SIM_FRAME_BYTES_MAX];
+	uint8_t expected[CAPACITY];
 	struct ring_slot slot;
 	const enum ring_look look = ring_look(&in, &slot);
 
@@ -71,7 +80,8 @@ static bool read_one(void)
 	TEST_ASSERT_EQUAL_UINT32(lengths[found], slot.frame_bytes);
 	TEST_ASSERT_EQUAL_UINT8(3, slot.device);
 	TEST_ASSERT_EQUAL_UINT8(2, slot.port);
-	TEST_ASSERT_EQUAL_UINT8(RING_BARE, slot.flags);
+	TEST_ASSERT_EQUAL_UINT8(kind_of(slot.frame_bytes), slot.kind);
+	TEST_ASSERT_EQUAL_UINT8(found % RING_ROUTES, slot.route);
 	fill(expected, found++, slot.frame_bytes);
 	TEST_ASSERT_EQUAL_MEMORY(expected, slot.frame, slot.frame_bytes);
 	ring_next(&in, &slot);
@@ -138,6 +148,78 @@ void test_withheld_frames_are_not_taken(void)
 	TEST_ASSERT_TRUE(ring_is_taken(&out));
 }
 
+/* A train is at most an eighth of the ring, with its word, and ends before the ring. */
+void test_trains_come_at_once_and_stay_within_the_ring(void)
+{
+	unsigned int longest = 0, shorter = 0;
+
+	for (unsigned int round = 0; round < 600; round++) {
+		const uint32_t at = out.tail % CAPACITY;
+		const uint32_t bytes = ring_longest(&out);
+
+		TEST_ASSERT_TRUE(bytes <= CAPACITY / 8 - 8);
+		TEST_ASSERT_TRUE(at + 8 + bytes <= CAPACITY);
+		longest += bytes == CAPACITY / 8 - 8;
+		shorter += bytes < CAPACITY / 8 - 8;
+		if (round % 3 == 0)
+			TEST_ASSERT_TRUE(write_one(LONG_BYTES));
+		else if (bytes > SIM_FRAME_BYTES_MAX)
+			TEST_ASSERT_TRUE(write_one(bytes));
+		else
+			TEST_ASSERT_TRUE(write_one(64));
+		if (round % 3)
+			expect_found(written);
+	}
+	TEST_ASSERT_TRUE(longest > 100 && shorter > 10);
+}
+
+/* No train is written over a frame that the consumer has not taken. */
+void test_trains_that_fill_the_ring_stay_whole(void)
+{
+	for (unsigned int lap = 0; lap < 7; lap++) {
+		for (uint32_t bytes; (bytes = ring_longest(&out)) > SIM_FRAME_BYTES_MAX;)
+			TEST_ASSERT_TRUE(write_one(bytes));
+		TEST_ASSERT_TRUE(ring_longest(&out) <= SIM_FRAME_BYTES_MAX);
+		expect_found(written);
+		for (unsigned int i = 0; i <= lap; i++)
+			write_one(LONG_BYTES - 64 * lap);
+		ring_flush(&out);
+		expect_found(written);
+	}
+}
+
+/* The consumer takes no slot that reaches beyond the ring or is longer than any producer makes it. */
+void test_words_that_no_producer_stores(void)
+{
+	static const struct {
+		uint32_t at, bytes;
+		uint8_t kind;
+		enum ring_look look;
+	} rows[] = {
+		{0, SIM_FRAME_BYTES_MAX, RING_BARE, RING_FRAME},
+		{0, SIM_FRAME_BYTES_MAX + 1, RING_BARE, RING_BROKEN},
+		{0, SIM_FRAME_BYTES_MAX + 1, RING_WHOLE, RING_BROKEN},
+		{0, SIM_FRAME_BYTES_MAX + 1, RING_TRAIN, RING_FRAME},
+		{0, RING_TRAIN_HEAD_BYTES + SIM_TRAIN_BYTES_MAX, RING_TRAIN, RING_FRAME},
+		{0, RING_TRAIN_HEAD_BYTES + SIM_TRAIN_BYTES_MAX + 1, RING_TRAIN, RING_BROKEN},
+		{CAPACITY - 5 * 1024, 5 * 1024 - 8, RING_TRAIN, RING_FRAME},
+		{CAPACITY - 5 * 1024, 5 * 1024 - 7, RING_TRAIN, RING_BROKEN},
+		{CAPACITY - RING_LINE, SIM_FRAME_BYTES_MAX, RING_TRAIN, RING_FRAME},
+		{0, 100, RING_KINDS - 1, RING_FRAME},
+		{0, 100, RING_KINDS, RING_BROKEN},
+		{0, 100, RING_KIND_MASK, RING_BROKEN},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ring_slot slot = {.frame_bytes = rows[i].bytes, .kind = rows[i].kind};
+
+		out.tail = out.head = in.head = rows[i].at;
+		ring_publish(&out, &slot);
+		ring_flush(&out);
+		TEST_ASSERT_EQUAL_INT(rows[i].look, ring_look(&in, &slot));
+	}
+}
+
 /* A full ring: no frame is written over one that the consumer has not taken. */
 void test_frames_that_fill_the_ring_stay_whole(void)
 {
@@ -160,7 +242,12 @@ void test_frames_of_any_length_come_in_order(void)
 		const uint32_t least = is_long ? RING_LONG_BYTES : 1;
 		const uint32_t most = is_long ? SIM_FRAME_BYTES_MAX : RING_LONG_BYTES;
 
-		write_one(least + (uint32_t)(draw >> 8) % (most - least + 1));
+		if ((draw >> 44) % 5 || ring_longest(&out) <= SIM_FRAME_BYTES_MAX)
+			write_one(least + (uint32_t)(draw >> 8) % (most - least + 1));
+		else
+			write_one(SIM_FRAME_BYTES_MAX + 1 +
+				  (uint32_t)(draw >> 8) %
+					  (ring_longest(&out) - SIM_FRAME_BYTES_MAX));
 		if ((draw >> 40) % 7 == 0)
 			ring_flush(&out);
 		for (unsigned int taken = (draw >> 48) % 3; taken && read_one(); taken--)

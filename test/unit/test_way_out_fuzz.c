@@ -91,6 +91,24 @@ static void arrive(unsigned int engine, const uint8_t *frame, size_t frame_bytes
 	free(block);
 }
 
+/* The same for a train. */
+static void arrive_train(unsigned int engine, const struct joined_frame *frame,
+			 const uint8_t *bytes, size_t length)
+{
+	struct sim_device *device = joined_side(&joined, engine)->device;
+	struct sim_inlet inlet = {.route = frame->route};
+	unsigned int count = frame->train_packets;
+	uint8_t *block = malloc(length ? length : 1);
+
+	if (pick(3) == 0)
+		count = pick(pick(2) ? 10 : UINT32_MAX);
+	memcpy(block, bytes, length);
+	/* The QP of a new inlet takes the packets one by one. */
+	for (unsigned int i = pick(3); i; i--)
+		sim_way_out_arrive_train(&device->ports[0], &inlet, block, length, count);
+	free(block);
+}
+
 static void open(enum ibv_qp_type type)
 {
 	const unsigned int layer = pick(3);
@@ -103,6 +121,8 @@ static void open(enum ibv_qp_type type)
 					    .rnr_retry = (uint8_t)pick(8),
 					    .timeout = 8},
 		    1 + pick(64));
+	if (pick(2))
+		joined_carry_trains(&joined, 256 * pick(6));
 	memset(tallies, 0, sizeof(tallies));
 }
 
@@ -151,14 +171,17 @@ static void change_and_arrive(unsigned int from)
 	uint8_t copy[SIM_FRAME_BYTES_MAX + 64] = {0};
 	size_t frame_bytes = frame->frame_bytes;
 
-	memcpy(copy, frame->frame, frame_bytes);
+	memcpy(copy, frame->train_packets ? frame->train : frame->frame, frame_bytes);
 	for (unsigned int flips = pick(5); flips; flips--)
 		copy[pick(pick(2) ? (uint32_t)frame_bytes : 90)] ^= (uint8_t)(1u << pick(8));
 	if (pick(6) == 0)
 		frame_bytes = pick((uint32_t)frame_bytes + 1);
 	else if (pick(20) == 0)
 		frame_bytes = frame_bytes + pick((uint32_t)(sizeof(copy) - frame_bytes));
-	arrive(!from, copy, frame_bytes, pick(4));
+	if (frame->train_packets)
+		arrive_train(!from, frame, copy, frame_bytes);
+	else
+		arrive(!from, copy, frame_bytes, pick(4));
 	accepted += counters->dropped_packets == dropped;
 }
 

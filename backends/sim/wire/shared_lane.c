@@ -4,6 +4,8 @@
 
 #include "sim/base/core.h"
 
+#include <string.h>
+
 /*
  * A lane knows the process that has the QPN. As what is known of an owner, it holds while the entry of the QPN's
  * block is the same and the process has not been buried. place: the entry, in the mapped file.
@@ -58,11 +60,22 @@ static bool is_lanes(const struct routes *routes, unsigned int number, const str
 	return routes->lanes[number] == lane && routes->epochs[number] == lane->epoch;
 }
 
+/* Hands bytes to the consumer, which knows the route of the lane's packets. */
+static void publish(struct shared *shared, struct outward *out, const struct sim_path *path,
+		    enum ring_kind kind, size_t length)
+{
+	ring_publish(&out->ring, &(struct ring_slot){.frame_bytes = (uint32_t)length,
+						     .device = (uint8_t)path->dest->device->index,
+						     .port = path->dest->number,
+						     .kind = (uint8_t)kind,
+						     .route = shared_route_number(&path->route)});
+	shared_touch(shared, out);
+}
+
 /* Sends a packet with the route of the lane's last packet. Returns false if the packet cannot be read. */
 static bool put_bare(struct shared *shared, struct outward *out, uint8_t *bytes,
 		     const struct sim_path *path, const struct sim_packet *packet)
 {
-	const unsigned int number = shared_route_number(&path->route);
 	bool readable;
 	const size_t length =
 		sim_packet_write_bare(packet, shared->engine->host.memory.copy, bytes, &readable);
@@ -71,9 +84,7 @@ static bool put_bare(struct shared *shared, struct outward *out, uint8_t *bytes,
 		path->source->device->counters.guarded_faults++;
 		return false;
 	}
-	ring_publish(&out->ring, (uint32_t)length, (uint8_t)path->dest->device->index,
-		     path->dest->number, (uint8_t)(RING_BARE | number << RING_ROUTE_SHIFT));
-	shared_touch(shared, out);
+	publish(shared, out, path, RING_BARE, length);
 	return true;
 }
 
@@ -115,7 +126,45 @@ static bool lane_send(const struct sim_lane *lane, const struct sim_path *path,
 	return true;
 }
 
-static const struct sim_lane_ops lane_ops = {.room = lane_room, .send = lane_send};
+static uint32_t lane_train_bytes(const struct sim_lane *lane, const struct sim_path *path)
+{
+	struct outward *out = lane_ring(lane);
+	uint32_t bytes;
+
+	if (!out || !is_lanes(out->routes, shared_route_number(&path->route), lane))
+		return 0;
+	bytes = ring_longest(&out->ring);
+	if (bytes < RING_TRAIN_HEAD_BYTES)
+		return 0;
+	bytes -= RING_TRAIN_HEAD_BYTES;
+	return bytes < SIM_TRAIN_BYTES_MAX ? bytes : SIM_TRAIN_BYTES_MAX;
+}
+
+/* If a byte cannot be read, the packet that has the byte will be lost, and the others will not. */
+static bool lane_send_train(const struct sim_lane *lane, const struct sim_path *path,
+			    const struct sim_packet *train, unsigned int count)
+{
+	struct shared *shared = lane->wire;
+	struct outward *out = lane_ring(lane);
+	uint8_t *frame = out && lane_holds(lane) ? ring_reserve(&out->ring) : NULL;
+	const uint32_t count_bytes = count;
+	bool readable;
+	size_t length;
+
+	if (!frame)
+		return false;
+	memcpy(frame, &count_bytes, RING_TRAIN_COUNT_BYTES);
+	length = sim_packet_write_bare(train, shared->engine->host.memory.copy,
+				       frame + RING_TRAIN_COUNT_BYTES, &readable);
+	if (readable)
+		publish(shared, out, path, RING_TRAIN, RING_TRAIN_COUNT_BYTES + length);
+	return readable;
+}
+
+static const struct sim_lane_ops lane_ops = {.room = lane_room,
+					     .send = lane_send,
+					     .train_bytes = lane_train_bytes,
+					     .send_train = lane_send_train};
 
 bool shared_lane(void *arg, const struct sim_path *path, uint32_t dest_qpn, struct sim_lane *lane)
 {

@@ -30,7 +30,7 @@
 
 #define SEGMENT_FOLDER	     "/dev/shm"
 #define SEGMENT_MAGIC	     UINT64_C(0x0a616e6562726556) /* "Verbena\n" */
-#define SEGMENT_LAYOUT	     4
+#define SEGMENT_LAYOUT	     5
 #define SEGMENT_DEVICES	     64
 #define SEGMENT_DEVICES_TEXT (256u << 10)
 #define SEGMENT_AREAS	     65536

@@ -188,9 +188,9 @@ bool shared_put_at(struct shared *shared, struct outward *out, uint8_t *frame,
 
 /* Returns the number of a route. The routes of different connections between two processes have different
  * UDP source ports. */
-static inline unsigned int shared_route_number(const struct sim_route *route)
+static inline uint8_t shared_route_number(const struct sim_route *route)
 {
-	return (unsigned int)(route->udp_source_port ^ route->dlid) % RING_ROUTES;
+	return (route->udp_source_port ^ route->dlid) % RING_ROUTES;
 }
 
 /* Notes that a ring has frames since the last flush. */

@@ -125,24 +125,39 @@ static void take_call(struct shared *shared, segment_id from, const struct ring_
 static void learn_received(struct inlets *inlets, const struct sim_port *port,
 			   const struct ring_slot *slot)
 {
-	const unsigned int number = slot->flags >> RING_ROUTE_SHIFT;
+	struct sim_inlet *inlet = &inlets->inlets[slot->route];
 
-	inlets->known &= ~(1u << number);
-	inlets->inlets[number] = (struct sim_inlet){0};
+	inlets->known &= ~(1u << slot->route);
+	*inlet = (struct sim_inlet){0};
 	if (sim_route_read(slot->frame, slot->frame_bytes, sim_port_is_infiniband(port),
-			   &inlets->inlets[number].route) == SIM_DECODE_OK)
-		inlets->known |= 1u << number;
+			   &inlet->route) == SIM_DECODE_OK)
+		inlets->known |= 1u << slot->route;
 }
 
-/* Delivers a frame without network headers. If its route is unknown, the producer has written nonsense, and
- * the packet is lost. */
+static void deliver_train(struct sim_inlet *inlet, struct sim_port *port,
+			  const struct ring_slot *slot)
+{
+	uint32_t count;
+
+	if (slot->frame_bytes < sizeof(count))
+		return;
+	memcpy(&count, slot->frame, sizeof(count));
+	sim_way_out_arrive_train(port, inlet, slot->frame + sizeof(count),
+				 slot->frame_bytes - sizeof(count), count);
+}
+
+/* Delivers what has no network headers. If the route is unknown, the producer has written nonsense, and the
+ * packets are lost. */
 static void deliver_bare(struct inlets *inlets, struct sim_port *port, const struct ring_slot *slot)
 {
-	const unsigned int number = slot->flags >> RING_ROUTE_SHIFT;
+	struct sim_inlet *inlet = &inlets->inlets[slot->route];
 
-	if (inlets->known >> number & 1)
-		sim_way_out_arrive_bare(port, &inlets->inlets[number], slot->frame,
-					slot->frame_bytes);
+	if (!(inlets->known >> slot->route & 1))
+		return;
+	if (slot->kind == RING_TRAIN)
+		deliver_train(inlet, port, slot);
+	else
+		sim_way_out_arrive_bare(port, inlet, slot->frame, slot->frame_bytes);
 }
 
 /* Gives a frame to its port. The engine reads each header of a frame once, in the ring. */
@@ -152,21 +167,29 @@ static void deliver(struct shared *shared, struct inward *in, const struct ring_
 		slot->device < SEGMENT_DEVICES ? shared->devices[slot->device] : NULL;
 	struct sim_port *port = device ? sim_device_port(device, slot->port) : NULL;
 
-	if (slot->flags & RING_CALL) {
+	if (slot->kind == RING_CALL) {
 		take_call(shared, in->id, slot);
 		return;
 	}
 	if (!port)
 		return;
-	if (slot->flags & RING_BARE) {
+	switch (slot->kind) {
+	case RING_BARE:
+	case RING_TRAIN:
 		deliver_bare(&in->inlets, port, slot);
-	} else if (slot->flags & RING_RELAY) {
+		break;
+	case RING_RELAY:
 		sim_way_out_relayed(port, in->id, slot->frame, slot->frame_bytes);
-	} else {
-		if (!(slot->flags & RING_SEALED))
-			learn_received(&in->inlets, port, slot);
-		sim_way_out_arrive(port, slot->frame, slot->frame_bytes,
-				   !(slot->flags & RING_SEALED));
+		break;
+	case RING_WHOLE:
+		learn_received(&in->inlets, port, slot);
+		sim_way_out_arrive(port, slot->frame, slot->frame_bytes, true);
+		break;
+	case RING_SEALED:
+		sim_way_out_arrive(port, slot->frame, slot->frame_bytes, false);
+		break;
+	default:
+		break;
 	}
 }
 
@@ -181,7 +204,9 @@ static bool drain(struct shared *shared, struct inward *in)
 	while (count < limit && !in->broken && (look = ring_look(&in->ring, &slot)) == RING_FRAME) {
 		deliver(shared, in, &slot);
 		ring_next(&in->ring, &slot);
-		if (++count % 8 == 0)
+		/* A train is about as much as eight frames. */
+		count += ring_is_much(&slot) ? 8 : 1;
+		if (count % 8 == 0 || ring_is_much(&slot))
 			ring_tell(&in->ring);
 	}
 	in->behind = look == RING_FRAME;

@@ -6,7 +6,7 @@
 /*
  * The word of a slot:
  *
- *	frame bytes, 16 bits | device, 8 | port, 8 | flags, 8 | mark, 8 | lines before the slot, 16
+ *	frame bytes, 16 bits | device, 8 | port, 8 | route, 4 | kind, 4 | mark, 8 | lines before the slot, 16
  *
  * The mark and the lines let the consumer find out that something else has written over the ring.
  */
@@ -22,11 +22,19 @@
 /* With less room than this many frames, ring_room() reads the head again. */
 #define LITTLE_ROOM 8u
 
-static uint64_t word_make(uint32_t position, uint32_t frame_bytes, uint8_t device, uint8_t port,
-			  uint8_t flags)
+static uint64_t word_make(uint32_t position, const struct ring_slot *slot)
 {
-	return (uint64_t)frame_bytes << 48 | (uint64_t)device << 40 | (uint64_t)port << 32 |
-	       (uint64_t)flags << 24 | (uint64_t)MARK << 16 | (position / RING_LINE & 0xffff);
+	const uint32_t flags = (uint32_t)slot->route << RING_ROUTE_SHIFT | slot->kind;
+
+	return (uint64_t)slot->frame_bytes << 48 | (uint64_t)slot->device << 40 |
+	       (uint64_t)slot->port << 32 | (uint64_t)flags << 24 | (uint64_t)MARK << 16 |
+	       (position / RING_LINE & 0xffff);
+}
+
+/* Returns the bytes from a position to the end of the ring. */
+static uint32_t lap_left(uint32_t position, uint32_t capacity)
+{
+	return capacity - (position & (capacity - 1));
 }
 
 static _Atomic uint64_t *word_at(struct ring_memory *memory, uint32_t capacity, uint32_t position)
@@ -37,11 +45,10 @@ static _Atomic uint64_t *word_at(struct ring_memory *memory, uint32_t capacity, 
 /* Returns the position behind a slot. */
 static uint32_t behind(uint32_t position, uint32_t frame_bytes, uint32_t capacity)
 {
-	const uint32_t end = position + (8 + frame_bytes + RING_LINE - 1) / RING_LINE * RING_LINE;
-	const uint32_t lap_end = (position & ~(capacity - 1)) + capacity;
+	const uint32_t slot_bytes = (8 + frame_bytes + RING_LINE - 1) / RING_LINE * RING_LINE;
+	const uint32_t left_bytes = lap_left(position, capacity);
 
-	/* Positions wrap around at 2^32: compare distances. */
-	return end - position < lap_end - position ? end : lap_end;
+	return position + (slot_bytes < left_bytes ? slot_bytes : left_bytes);
 }
 
 void ring_init(struct ring_memory *memory)
@@ -89,6 +96,22 @@ uint8_t *ring_reserve(struct ring_out *ring)
 			return NULL;
 	}
 	return (uint8_t *)word_at(ring->memory, ring->capacity, ring->tail) + 8;
+}
+
+uint32_t ring_longest(struct ring_out *ring)
+{
+	const uint32_t left_bytes = lap_left(ring->tail, ring->capacity);
+	uint32_t longest = ring->capacity / 8;
+
+	if (free_bytes(ring) < longest)
+		read_head(ring);
+	if (free_bytes(ring) < RING_SLOT_BYTES)
+		return 0;
+	if (free_bytes(ring) < longest)
+		longest = free_bytes(ring);
+	if (left_bytes < longest)
+		longest = left_bytes;
+	return longest - 8;
 }
 
 /* Takes a line from the other processors, so that a store need not wait for it. Without an option for the processor,
@@ -149,13 +172,12 @@ static void withhold(struct ring_out *ring, uint32_t next, uint64_t word)
 		ring_flush(ring);
 }
 
-void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, uint8_t port,
-		  uint8_t flags)
+void ring_publish(struct ring_out *ring, const struct ring_slot *slot)
 {
-	const uint32_t next = behind(ring->tail, frame_bytes, ring->capacity);
-	const uint64_t word = word_make(ring->tail, frame_bytes, device, port, flags);
+	const uint32_t next = behind(ring->tail, slot->frame_bytes, ring->capacity);
+	const uint64_t word = word_make(ring->tail, slot);
 
-	if (frame_bytes >= RING_LONG_BYTES) {
+	if (slot->frame_bytes >= RING_LONG_BYTES && !ring_is_much(slot)) {
 		withhold(ring, next, word);
 		return;
 	}
@@ -206,6 +228,19 @@ static void fetch_next(const struct ring_in *ring, uint32_t frame_bytes)
 		__builtin_prefetch(slot + line * RING_LINE);
 }
 
+/* Returns true if a producer may have written a slot of this kind and length. Only a train is longer than a frame, and a
+ * train ends before the end of the ring. */
+static bool is_plausible(const struct ring_in *ring, const struct ring_slot *slot)
+{
+	if (slot->kind >= RING_KINDS || !slot->frame_bytes)
+		return false;
+	if (slot->frame_bytes <= SIM_FRAME_BYTES_MAX)
+		return true;
+	return slot->kind == RING_TRAIN &&
+	       slot->frame_bytes <= RING_TRAIN_HEAD_BYTES + SIM_TRAIN_BYTES_MAX &&
+	       8 + slot->frame_bytes <= lap_left(ring->head, ring->capacity);
+}
+
 enum ring_look ring_look(const struct ring_in *ring, struct ring_slot *slot)
 {
 	_Atomic uint64_t *at = word_at(ring->memory, ring->capacity, ring->head);
@@ -218,9 +253,11 @@ enum ring_look ring_look(const struct ring_in *ring, struct ring_slot *slot)
 				   .frame_bytes = (uint32_t)(word >> 48),
 				   .device = (uint8_t)(word >> 40),
 				   .port = (uint8_t)(word >> 32),
-				   .flags = (uint8_t)(word >> 24)};
+				   .kind = word >> 24 & RING_KIND_MASK,
+				   .route = (uint8_t)(word >> (24 + RING_ROUTE_SHIFT)) &
+					    (RING_ROUTES - 1)};
 	if ((word & 0xffffff) != (MARK << 16 | (ring->head / RING_LINE & 0xffff)) ||
-	    !slot->frame_bytes || slot->frame_bytes > SIM_FRAME_BYTES_MAX)
+	    !is_plausible(ring, slot))
 		return RING_BROKEN;
 	if (slot->frame_bytes >= RING_LONG_BYTES)
 		fetch_next(ring, slot->frame_bytes);

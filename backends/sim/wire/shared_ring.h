@@ -62,24 +62,37 @@ struct ring_in {
 	uint32_t told; /* the head as the producer sees it */
 };
 
-enum ring_flag {
-	RING_SEALED = 1 << 0, /* the checksums of the frame are to be checked */
-	RING_RELAY = 1 << 1,  /* no frame: bytes for the process's relay (sim/qp/relay.h) */
-	RING_CALL = 1 << 2, /* no frame: bytes for shared_called_fn; device and port mean nothing */
+/* What a slot holds. */
+enum ring_kind {
+	RING_WHOLE,  /* a frame without checksums */
+	RING_SEALED, /* a frame whose checksums are to be checked */
+	RING_RELAY,  /* bytes for the process's relay (sim/qp/relay.h) */
+	RING_CALL,   /* bytes for shared_called_fn; device and port mean nothing */
 	/* A packet without checksums, and without the headers before its BTH. The headers are equal to those of
-	 * the last frame that has the same route number and none of these flags. */
-	RING_BARE = 1 << 3,
+	 * the last RING_WHOLE of the same route number. */
+	RING_BARE,
+	RING_TRAIN, /* the number of packets, 4 bytes, and the bytes of a train (sim/wire/packet.h), as RING_BARE */
+	RING_KINDS
 };
 
-/* The number of a frame's route, in the bits above the flags. */
+/* The kind and the number of a frame's route share a byte. */
 #define RING_ROUTE_SHIFT 4
 #define RING_ROUTES	 16u
+#define RING_KIND_MASK	 (RING_ROUTES - 1)
+
+_Static_assert(RING_KINDS <= RING_KIND_MASK + 1, "a kind has four bits");
+
+/* What stands before the payload of a train: the number of packets, the BTH, and XRC's header. */
+#define RING_TRAIN_COUNT_BYTES 4u
+#define RING_TRAIN_HEAD_BYTES  (RING_TRAIN_COUNT_BYTES + 12u + 4u)
 
 /* A frame that has arrived. Its bytes are in the ring, where the producer may change them at any time. */
 struct ring_slot {
 	const uint8_t *frame;
 	uint32_t frame_bytes;
-	uint8_t device, port, flags;
+	uint8_t device, port;
+	uint8_t kind; /* enum ring_kind */
+	uint8_t route;
 };
 
 enum ring_look {
@@ -103,6 +116,10 @@ bool ring_is_taken(struct ring_out *ring);
 /* Returns the address for the next frame, of SIM_FRAME_BYTES_MAX bytes; NULL if there is no room. */
 uint8_t *ring_reserve(struct ring_out *ring);
 
+/* Returns how long a frame may be now, which may be more than SIM_FRAME_BYTES_MAX: it has room, is no more than an eighth
+ * of the ring, and ends before the ring does. 0: ring_reserve() would return NULL. */
+uint32_t ring_longest(struct ring_out *ring);
+
 /* Call this shortly before a frame is written: fetches the line of its slot's word, which the consumer looks
  * at, while the frame is made. */
 void ring_prepare(const struct ring_out *ring);
@@ -110,10 +127,10 @@ void ring_prepare(const struct ring_out *ring);
 /* Frames from this length on are handed over several at a time. */
 #define RING_LONG_BYTES 1024u
 
-/* Hands the reserved frame to the consumer, and the withheld frames before it. Withholds a long frame until more
- * frames or ring_flush() follow. */
-void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, uint8_t port,
-		  uint8_t flags);
+/* Hands the reserved frame of a slot to the consumer, and the withheld frames before it. Withholds a long frame until
+ * more frames or ring_flush() follow; one longer than SIM_FRAME_BYTES_MAX is many already. slot->frame has no
+ * meaning. */
+void ring_publish(struct ring_out *ring, const struct ring_slot *slot);
 
 /* Hands the withheld frames to the consumer. */
 void ring_flush(struct ring_out *ring);
@@ -125,6 +142,12 @@ void ring_want(struct ring_out *ring);
 
 /* Returns true if ring_look() would find no frame. */
 bool ring_is_empty(const struct ring_in *ring);
+
+/* Returns true if the frame is as much as several ones. */
+static inline bool ring_is_much(const struct ring_slot *slot)
+{
+	return slot->frame_bytes > SIM_FRAME_BYTES_MAX;
+}
 
 enum ring_look ring_look(const struct ring_in *ring, struct ring_slot *slot);
 

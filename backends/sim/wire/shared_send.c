@@ -26,37 +26,37 @@ static void learn_sent(struct routes *routes, const struct sim_route *route)
 	memcpy(&routes->routes[number], route, sizeof(*route));
 }
 
-/* The flags and the route's number of a packet. */
-static uint8_t flags_of(const struct outward *out, const struct sim_departure *departure)
+static enum ring_kind kind_of(const struct outward *out, const struct sim_departure *departure)
 {
-	unsigned int flags;
-
 	if (departure->frame_bytes)
 		return RING_SEALED;
-	flags = is_known(out->routes, departure->route) ? RING_BARE : 0;
-	return (uint8_t)(flags | shared_route_number(departure->route) << RING_ROUTE_SHIFT);
+	return is_known(out->routes, departure->route) ? RING_BARE : RING_WHOLE;
 }
 
 /* Returns the length of the frame; 0: it cannot be read. */
-static size_t write_frame(const struct sim_departure *departure, uint8_t flags, uint8_t *frame)
+static size_t write_frame(const struct sim_departure *departure, enum ring_kind kind,
+			  uint8_t *frame)
 {
-	return flags & RING_BARE ? sim_departure_write_bare(departure, frame)
+	return kind == RING_BARE ? sim_departure_write_bare(departure, frame)
 				 : sim_departure_write(departure, false, frame);
 }
 
 bool shared_put_at(struct shared *shared, struct outward *out, uint8_t *frame,
 		   const struct sim_departure *departure)
 {
-	const uint8_t device = (uint8_t)departure->dest->device->index;
-	const uint8_t port = departure->dest->number;
-	const uint8_t flags = flags_of(out, departure);
-	const size_t frame_bytes = write_frame(departure, flags, frame);
+	const enum ring_kind kind = kind_of(out, departure);
+	struct ring_slot slot = {.device = (uint8_t)departure->dest->device->index,
+				 .port = departure->dest->number,
+				 .kind = (uint8_t)kind};
 
-	if (!frame_bytes)
+	slot.frame_bytes = (uint32_t)write_frame(departure, kind, frame);
+	if (!slot.frame_bytes)
 		return false;
-	if (!(flags & (RING_BARE | RING_SEALED)))
+	if (kind == RING_WHOLE)
 		learn_sent(out->routes, departure->route);
-	ring_publish(&out->ring, (uint32_t)frame_bytes, device, port, flags);
+	if (kind != RING_SEALED)
+		slot.route = shared_route_number(departure->route);
+	ring_publish(&out->ring, &slot);
 	shared_touch(shared, out);
 	return true;
 }
@@ -70,7 +70,7 @@ static bool put(struct shared *shared, segment_id id, const struct sim_departure
 	return frame && shared_put_at(shared, out, frame, departure);
 }
 
-/* Sends bytes that are no frame, with the flags of @slot. */
+/* Sends bytes that are no frame, as `slot` says. */
 static bool put_bytes(struct shared *shared, uint64_t process, const struct ring_slot *slot,
 		      const void *bytes)
 {
@@ -85,7 +85,7 @@ static bool put_bytes(struct shared *shared, uint64_t process, const struct ring
 	if (!frame)
 		return false;
 	memcpy(frame, bytes, slot->frame_bytes);
-	ring_publish(&out->ring, slot->frame_bytes, slot->device, slot->port, slot->flags);
+	ring_publish(&out->ring, slot);
 	ring_flush(&out->ring);
 	shared_touch(shared, out);
 	return true;
@@ -97,14 +97,14 @@ bool shared_relay(void *arg, const struct sim_port *port, uint64_t process, cons
 	const struct ring_slot slot = {.frame_bytes = (uint32_t)length,
 				       .device = (uint8_t)port->device->index,
 				       .port = port->number,
-				       .flags = RING_RELAY};
+				       .kind = RING_RELAY};
 
 	return put_bytes(arg, process, &slot, bytes);
 }
 
 bool shared_call(struct wire *wire, uint64_t process, const void *bytes, size_t length)
 {
-	const struct ring_slot slot = {.frame_bytes = (uint32_t)length, .flags = RING_CALL};
+	const struct ring_slot slot = {.frame_bytes = (uint32_t)length, .kind = RING_CALL};
 
 	return put_bytes(shared_of(wire), process, &slot, bytes);
 }
