@@ -281,26 +281,22 @@ static bool is_train(const struct sim_packet *train, unsigned int count)
 {
 	const uint32_t flags = sim_opcodes[train->opcode].flags;
 
-	return flags & SIM_OP_MIDDLE && count > 1 && count <= SIM_TRAIN_PACKETS_MAX &&
-	       train->payload_bytes && train->payload_bytes % count == 0 &&
+	return flags & SIM_OP_MIDDLE && count > 1 && train->payload_bytes &&
+	       train->payload_bytes % count == 0 &&
 	       train->payload_bytes / count <= SIM_PATH_MTU_MAX;
 }
 
-/* Takes the packets of a train one by one. The sender may change bytes in shared memory at any time, so payloads that
- * are read twice are copied. */
+/* Takes the packets of a train one by one. */
 __attribute__((noinline)) static void take_each(struct sim_port *port, struct sim_inlet *inlet,
 						const struct sim_packet *train, unsigned int count)
 {
 	const uint32_t bytes = train->payload_bytes / count;
 	const uint8_t *payload = train->spans->base;
-	uint8_t copy[SIM_PATH_MTU_MAX];
 
 	for (unsigned int i = 0; i < count; i++) {
-		struct sim_span span = {payload + (size_t)i * bytes, bytes};
+		const struct sim_span span = {payload + (size_t)i * bytes, bytes};
 		struct sim_packet packet = *train;
 
-		if (sim_watched(port->device->engine))
-			span.base = memcpy(copy, span.base, bytes);
 		packet.psn = sim_psn_add(train->psn, i);
 		packet.payload_bytes = bytes;
 		packet.spans = &span;
@@ -316,8 +312,7 @@ static bool take_whole(struct sim_port *port, struct sim_inlet *inlet,
 {
 	const struct sim_admitted *last = admitted_of(inlet, train);
 
-	if (!is_admitted(last, port, train) || sim_watched(port->device->engine) ||
-	    !sim_qp_take_train(last->qp, train, count))
+	if (!is_admitted(last, port, train) || !sim_qp_take_train(last->qp, train, count))
 		return false;
 	port->device->counters.received_packets += count;
 	return true;

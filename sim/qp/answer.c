@@ -251,7 +251,7 @@ static unsigned int train_packets(const struct sim_qp *qp, const struct sim_reso
 	const unsigned int left = resource->end - 1 - resource->next;
 	uint32_t limit;
 
-	if (!resource->next || resource->restarted || left < 2 || qp->hooks || qp->proxy)
+	if (!resource->next || resource->restarted || left < 2 || qp->hooks)
 		return 0;
 	limit = sim_train_bytes(qp) / qp->mtu_bytes;
 	if (limit > budget)

@@ -513,19 +513,18 @@ void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
 	step(&answer, SIM_COMPLETER_CHECK_PSN);
 }
 
-/* The packets of a train are the next ones of the oldest READ, but not its last one. */
+/* The packets of a train are the next ones of the oldest READ, but not its last one. The oldest WQE was sent if
+ * sent_psn is beyond the train. */
 bool sim_completer_take_train(struct sim_qp *qp, const struct sim_packet *train, unsigned int count)
 {
 	const struct answer answer = {.qp = qp, .packet = train, .from = qp->comp.psn};
 	const uint32_t bytes = train->payload_bytes;
 	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
 
-	if (qp->hooks || qp->sq.tail == qp->sq.head || train->psn != qp->comp.psn ||
-	    sim_psn_distance(qp->req.sent_psn, qp->comp.psn) < count || !is_unanswered(wqe) ||
+	if (qp->hooks || train->psn != qp->comp.psn ||
+	    sim_psn_distance(qp->req.sent_psn, qp->comp.psn) < count ||
 	    wqe->opcode != IBV_WR_RDMA_READ || count >= wqe->packets - wqe->answered ||
-	    bytes != count * qp->mtu_bytes)
-		return false;
-	if (!store_train(qp, wqe, train))
+	    bytes != count * qp->mtu_bytes || !store_train(qp, wqe, train))
 		return false;
 	wqe->read.read_bytes += bytes;
 	wqe->answered += count;

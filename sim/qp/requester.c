@@ -499,11 +499,10 @@ static unsigned int at_most(unsigned int count, unsigned int limit)
 }
 
 /* Returns true if the next packet of a message is one of its middle, and no repetition: such packets may leave as a
- * train (sim/wire/packet.h). */
+ * train (sim/wire/packet.h). A message with one request only, such as a READ, has no middle. */
 static inline bool may_send_train(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
-	return wqe->started && wqe->packets > 3 && qp->req.offset &&
-	       !(wqe->info.flags & SIM_WR_RESPONSE) && qp->lane.epoch == qp->engine->epoch &&
+	return qp->req.offset && wqe->packets > 3 && qp->lane.epoch == qp->engine->epoch &&
 	       !qp->hooks && sim_psn_add(wqe->first_psn, qp->req.offset) == qp->req.sent_psn;
 }
 

@@ -773,7 +773,7 @@ static bool train_is_expected(const struct sim_qp *qp, const struct sim_packet *
 	const struct sim_responder *resp = &qp->resp;
 
 	return resp->usual && !qp->hooks && !qp->xrcd && train->psn == resp->psn &&
-	       !resp->dropping && resp->in_message == (flags & SIM_OP_KIND) &&
+	       resp->in_message == (flags & SIM_OP_KIND) &&
 	       train->payload_bytes == count * qp->mtu_bytes;
 }
 

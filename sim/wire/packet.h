@@ -94,8 +94,7 @@ struct sim_packet {
  * describes the train: the headers are those of the first packet, the payload is that of all of them, and
  * SIM_PACKET_ACK_REQUEST belongs to the last one.
  */
-#define SIM_TRAIN_BYTES_MAX   (32u << 10) /* of the payload */
-#define SIM_TRAIN_PACKETS_MAX (SIM_TRAIN_BYTES_MAX / 256)
+#define SIM_TRAIN_BYTES_MAX (32u << 10) /* of the payload */
 
 /* The AETH syndrome: a type, and as its value the credits, the RNR timer or the code of a NAK. */
 enum sim_syndrome {

@@ -149,6 +149,12 @@ static bool reaches(void *arg, struct sim_path *path)
 	return memcmp(path->route.dest_gid, way->far.raw, sizeof(way->far)) == 0;
 }
 
+/* Returns how many packets the ring has. */
+static unsigned int used(const struct joined_way *way)
+{
+	return way->head - way->tail + way->followers;
+}
+
 static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_qpn)
 {
 	const struct joined_way *way = arg;
@@ -158,9 +164,9 @@ static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_q
 		return UINT_MAX;
 	if (!path->dest)
 		return way->far_limit ? way->far_limit - way->far_frames : UINT_MAX;
-	if (way->limit - (way->head - way->tail) <= way->kept)
+	if (way->limit <= used(way) + way->kept)
 		return 0;
-	return way->limit - (way->head - way->tail) - way->kept;
+	return way->limit - used(way) - way->kept;
 }
 
 static unsigned int room_at(void *arg, const struct sim_path *path, uint64_t process)
@@ -175,7 +181,7 @@ static bool room_for_ack(void *arg, const struct sim_path *path, uint32_t dest_q
 
 	(void)path;
 	(void)dest_qpn;
-	return way->head - way->tail < way->limit;
+	return used(way) < way->limit;
 }
 
 static bool lags(void *arg, const struct sim_path *path, uint32_t dest_qpn)
@@ -202,7 +208,7 @@ static bool send_frame(void *arg, const struct sim_departure *departure)
 		write_frame(&way->far_frame, departure);
 		return way->far_frame.frame_bytes > 0;
 	}
-	if (way->ended || way->head - way->tail >= way->limit ||
+	if (way->ended || used(way) >= way->limit ||
 	    (departure->dest_qpn != 0xffffff && !departure->process &&
 	     owner_of(way->joined, departure->dest_qpn) != !way->from)) {
 		way->lost++;
@@ -269,6 +275,7 @@ static bool lane_send_train(const struct sim_lane *lane, const struct sim_path *
 	way->head++;
 	way->sent++;
 	way->trains++;
+	way->followers += count - 1;
 	return true;
 }
 
@@ -446,8 +453,10 @@ void joined_lose(struct joined_way *way)
 {
 	struct joined_frame *frame = &way->frames[way->tail++ % JOINED_RING];
 
-	if (frame->train_packets)
-		free(frame->train);
+	if (!frame->train_packets)
+		return;
+	way->followers -= frame->train_packets - 1;
+	free(frame->train);
 }
 
 bool joined_take(struct joined_way *way)

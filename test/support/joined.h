@@ -44,6 +44,8 @@ struct joined_way {
 	uint32_t train_bytes;
 	unsigned int trains;
 	struct sim_inlet inlet;
+	unsigned int
+		followers; /* the packets of the trains in the ring, without the first one of each: they need room, too */
 	uint32_t memberships; /* of the sender */
 	unsigned int joins;   /* calls of joined() */
 	/* Calls of join() and leave(), the last group, and the errno value that join() returns. */

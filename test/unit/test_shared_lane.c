@@ -176,6 +176,46 @@ void test_trains_that_fill_the_ring(void)
 	}
 }
 
+static uint32_t told; /* the head, as the producer sees it while a train arrives */
+
+static void look_at_head(struct end *end, const uint8_t *frame, size_t frame_bytes)
+{
+	const struct outward *out =
+		&shared_of(a.wire)->out[segment_id_place(shared_process(b.wire))];
+
+	(void)end;
+	(void)frame;
+	(void)frame_bytes;
+	told = atomic_load(&out->ring.memory->head);
+}
+
+/* A train counts as the frames that it replaces: the consumer tells of its room, and looks at other rings, as often. */
+void test_the_consumer_tells_of_each_train(void)
+{
+	unsigned int left = 31;
+
+	TEST_ASSERT_TRUE(send_by_lane(100, 7));
+	expect_arrival(100, 7, false);
+	on_arrival = look_at_head;
+	TEST_ASSERT_TRUE(send_by_lane(100, 8));
+	for (unsigned int i = 1; i < left; i++)
+		TEST_ASSERT_TRUE(send_train(SIM_TRAIN_BYTES_MAX, 9, 8));
+	flush(&a);
+	for (uint32_t last; left;) {
+		const unsigned int before = b.arrived;
+		unsigned int count;
+
+		look_at_head(&b, NULL, 0);
+		last = told;
+		TEST_ASSERT_TRUE(receive(&b));
+		count = b.arrived - before;
+		TEST_ASSERT_TRUE(count <= 9);
+		/* `told` does not know of the last train, and the first one may be the packet. */
+		TEST_ASSERT_TRUE(count < 2 || told - last >= (count - 2) * SIM_TRAIN_BYTES_MAX);
+		left -= count;
+	}
+}
+
 /* Another connection's route takes the number: the receiver has to learn the lane's route again. */
 void test_a_route_that_another_one_has_replaced_is_sent_again(void)
 {
