@@ -284,13 +284,20 @@ static enum sim_completer_state check_ack(struct answer *answer)
 	return fail_with(answer, status);
 }
 
+/* Fills spans for [offset, offset + bytes) of an answer; -1 if their place may not be written. */
+static int scatter(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t offset,
+		   uint32_t bytes, struct sim_span *spans)
+{
+	return sim_gather(&qp->sq_reach, wqe->sge, wqe->num_sge, offset, bytes,
+			  IBV_ACCESS_LOCAL_WRITE, spans);
+}
+
 /* Stores bytes of an answer; false if their place may not be written. */
 static bool store(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t offset,
 		  const struct sim_span *from, unsigned int from_count, uint32_t bytes)
 {
 	struct sim_span to[SIM_SPANS_MAX];
-	int count = sim_gather(&qp->sq_reach, wqe->sge, wqe->num_sge, offset, bytes,
-			       IBV_ACCESS_LOCAL_WRITE, to);
+	int count = scatter(qp, wqe, offset, bytes, to);
 
 	return count >= 0 &&
 	       (bytes == 0 || sim_qp_copy(qp, from, from_count, to, (unsigned int)count) == 0);
@@ -302,9 +309,7 @@ static bool store_train(struct sim_qp *qp, const struct sim_send_wqe *wqe,
 			const struct sim_packet *train)
 {
 	struct sim_span to[SIM_SPANS_MAX];
-	int count =
-		sim_gather(&qp->sq_reach, wqe->sge, wqe->num_sge, (uint32_t)wqe->read.read_bytes,
-			   train->payload_bytes, IBV_ACCESS_LOCAL_WRITE, to);
+	int count = scatter(qp, wqe, (uint32_t)wqe->read.read_bytes, train->payload_bytes, to);
 
 	return count >= 0 && sim_copy_spans(qp->engine, train->spans, train->span_count, to,
 					    (unsigned int)count) == 0;

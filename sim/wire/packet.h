@@ -90,7 +90,7 @@ struct sim_packet {
 
 /*
  * A train: packets of one message that follow each other and travel together. All are middle packets of a request
- * that carries data: each has a full payload, and they differ in their PSNs and payloads only. A struct sim_packet
+ * that carries data, or of the response to a READ: each has a full payload, and they differ in their PSNs and payloads only. A struct sim_packet
  * describes the train: the headers are those of the first packet, the payload is that of all of them, and
  * SIM_PACKET_ACK_REQUEST belongs to the last one.
  */

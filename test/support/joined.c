@@ -377,6 +377,26 @@ void joined_connect(struct joined *joined, struct sim_qp *const qps[2])
 	}
 }
 
+void joined_add_qps(struct joined *joined, uint32_t max_send_wr, struct sim_srq *srq,
+		    struct sim_qp *qps[2])
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct engine_side *side = joined_side(joined, i);
+		struct sim_qp_init init = {
+			.type = IBV_QPT_RC,
+			.pd = 1,
+			.srq = i ? srq : NULL,
+			.send_cq = side->send_cq,
+			.recv_cq = side->recv_cq,
+			.cap = {.max_send_wr = max_send_wr, .max_send_sge = 1},
+		};
+
+		if (sim_qp_create(side->device, &init, &qps[i]))
+			abort();
+	}
+	joined_connect(joined, qps);
+}
+
 void joined_open(struct joined *joined, const struct engine_config *config, unsigned int ring)
 {
 	struct sim_qp *qps[2];

@@ -44,8 +44,8 @@ struct joined_way {
 	uint32_t train_bytes;
 	unsigned int trains;
 	struct sim_inlet inlet;
-	unsigned int
-		followers; /* the packets of the trains in the ring, without the first one of each: they need room, too */
+	/* The packets of the trains in the ring, without the first one of each: they need room, too. */
+	unsigned int followers;
 	uint32_t memberships; /* of the sender */
 	unsigned int joins;   /* calls of joined() */
 	/* Calls of join() and leave(), the last group, and the errno value that join() returns. */
@@ -99,6 +99,11 @@ int joined_recv(struct joined *joined, unsigned int engine, uint64_t wr_id, uint
 
 /* Connects a QP of one engine with one of the other. */
 void joined_connect(struct joined *joined, struct sim_qp *const qps[2]);
+
+/* Makes another QP of RC for max_send_wr sends at each engine, that of engine 1 with an SRQ if there is one, and connects
+ * both. */
+void joined_add_qps(struct joined *joined, uint32_t max_send_wr, struct sim_srq *srq,
+		    struct sim_qp *qps[2]);
 
 /* Gives the next frame of a ring to its receiver. Returns false if there is none, or the ring is stuck. */
 bool joined_take(struct joined_way *way);

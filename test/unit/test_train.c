@@ -441,21 +441,6 @@ void test_trains_stay_within_the_window(void)
 	}
 }
 
-/* Makes another QP at each engine, and connects them. */
-static void connect_others(struct sim_qp *qps[2])
-{
-	for (unsigned int i = 0; i < 2; i++) {
-		struct sim_qp_init init = {.type = IBV_QPT_RC,
-					   .pd = 1,
-					   .send_cq = side_of(i)->send_cq,
-					   .recv_cq = side_of(i)->recv_cq,
-					   .cap = {.max_send_wr = 4, .max_send_sge = 1}};
-
-		TEST_ASSERT_EQUAL_INT(0, sim_qp_create(side_of(i)->device, &init, &qps[i]));
-	}
-	joined_connect(&joined, qps);
-}
-
 /* Returns the most packets to one QP without one to the other QP between them, while both have packets. */
 static unsigned int longest_turn(const struct listed *listed)
 {
@@ -485,7 +470,7 @@ void test_two_qps_with_trains_take_turns(void)
 		struct sim_qp *others[2], *first;
 
 		open(&(struct engine_config){0}, 7 * MTU);
-		connect_others(others);
+		joined_add_qps(&joined, 4, NULL, others);
 		first = side_of(0)->qp;
 		TEST_ASSERT_EQUAL_INT(0, joined_send(&joined, 0, send));
 		side_of(0)->qp = others[0];
@@ -1061,19 +1046,11 @@ void test_an_srq_that_grows_between_two_trains(void)
 
 	open(&(struct engine_config){0}, 8 * MTU);
 	TEST_ASSERT_EQUAL_INT(0, sim_srq_create(side_of(1)->device, &init, &srq));
+	joined_add_qps(&joined, 4, srq, qps);
 	for (unsigned int i = 0; i < 2; i++) {
-		struct sim_qp_init qp_init = {.type = IBV_QPT_RC,
-					      .pd = 1,
-					      .srq = i ? srq : NULL,
-					      .send_cq = side_of(i)->send_cq,
-					      .recv_cq = side_of(i)->recv_cq,
-					      .cap = {.max_send_wr = 4, .max_send_sge = 1}};
-
 		sim_qp_destroy(side_of(i)->qp);
-		TEST_ASSERT_EQUAL_INT(0, sim_qp_create(side_of(i)->device, &qp_init, &qps[i]));
 		side_of(i)->qp = qps[i];
 	}
-	joined_connect(&joined, qps);
 	sge = (struct ibv_sge){(uintptr_t)side_of(1)->memory + RECEIVED_AT, MESSAGE,
 			       side_of(1)->mr->lkey};
 	wr.sg_list = &sge;

@@ -482,24 +482,6 @@ void test_what_comes_from_outside_stays(void)
 #define MESSAGES      20u
 #define MESSAGE_BYTES 1024u
 
-/* Connects another QP of engine 0 with another one of engine 1. */
-static void connect_others(struct sim_qp *qps[2])
-{
-	for (unsigned int i = 0; i < 2; i++) {
-		const struct engine_side *side = joined_side(&joined, i);
-		struct sim_qp_init init = {
-			.type = IBV_QPT_RC,
-			.pd = 1,
-			.send_cq = side->send_cq,
-			.recv_cq = side->recv_cq,
-			.cap = {.max_send_wr = MESSAGES, .max_send_sge = 1},
-		};
-
-		TEST_ASSERT_EQUAL_INT(0, sim_qp_create(side->device, &init, &qps[i]));
-	}
-	joined_connect(&joined, qps);
-}
-
 /* Posts WRITEs to a QP of engine 0. */
 static void post_writes(struct sim_qp *qp)
 {
@@ -541,7 +523,7 @@ void test_qps_take_turns_where_there_is_little_room(void)
 
 	open_with_room(&(struct engine_config){.mtu = IBV_MTU_256, .max_wr = MESSAGES},
 		       MESSAGE_BYTES / 256);
-	connect_others(others);
+	joined_add_qps(&joined, MESSAGES, NULL, others);
 	post_writes(joined_side(&joined, 0)->qp);
 	post_writes(others[0]);
 	sim_engine_run(joined.engines[0].sim);
@@ -867,20 +849,11 @@ void test_srq(void)
 	from = joined_side(&joined, 0);
 	to = joined_side(&joined, 1);
 	srq = make_srq(NULL);
+	joined_add_qps(&joined, 4, srq, qps);
 	for (unsigned int i = 0; i < 2; i++) {
-		struct engine_side *side = i ? to : from;
-		struct sim_qp_init init = {.type = IBV_QPT_RC,
-					   .pd = 1,
-					   .srq = i ? srq : NULL,
-					   .send_cq = side->send_cq,
-					   .recv_cq = side->recv_cq,
-					   .cap = {.max_send_wr = 4, .max_send_sge = 1}};
-
-		sim_qp_destroy(side->qp);
-		TEST_ASSERT_EQUAL_INT(0, sim_qp_create(side->device, &init, &qps[i]));
-		side->qp = qps[i];
+		sim_qp_destroy(joined_side(&joined, i)->qp);
+		joined_side(&joined, i)->qp = qps[i];
 	}
-	joined_connect(&joined, qps);
 	fill(0);
 	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_SEND, .bytes = 444});
 	joined_settle(&joined, SIM_NEVER - 1);

@@ -147,13 +147,13 @@ static bool lane_send_train(const struct sim_lane *lane, const struct sim_path *
 	struct shared *shared = lane->wire;
 	struct outward *out = lane_ring(lane);
 	uint8_t *frame = out && lane_holds(lane) ? ring_reserve(&out->ring) : NULL;
-	const uint32_t count_bytes = count;
+	const uint32_t packets = count;
 	bool readable;
 	size_t length;
 
 	if (!frame)
 		return false;
-	memcpy(frame, &count_bytes, RING_TRAIN_COUNT_BYTES);
+	memcpy(frame, &packets, RING_TRAIN_COUNT_BYTES);
 	length = sim_packet_write_bare(train, shared->engine->host.memory.copy,
 				       frame + RING_TRAIN_COUNT_BYTES, &readable);
 	if (readable)

@@ -139,11 +139,11 @@ static void deliver_train(struct sim_inlet *inlet, struct sim_port *port,
 {
 	uint32_t count;
 
-	if (slot->frame_bytes < sizeof(count))
+	if (slot->frame_bytes < RING_TRAIN_COUNT_BYTES)
 		return;
-	memcpy(&count, slot->frame, sizeof(count));
-	sim_way_out_arrive_train(port, inlet, slot->frame + sizeof(count),
-				 slot->frame_bytes - sizeof(count), count);
+	memcpy(&count, slot->frame, RING_TRAIN_COUNT_BYTES);
+	sim_way_out_arrive_train(port, inlet, slot->frame + RING_TRAIN_COUNT_BYTES,
+				 slot->frame_bytes - RING_TRAIN_COUNT_BYTES, count);
 }
 
 /* Delivers what has no network headers. If the route is unknown, the producer has written nonsense, and the
