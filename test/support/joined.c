@@ -305,10 +305,24 @@ void joined_carry_trains(struct joined *joined, uint32_t train_bytes)
 	}
 }
 
+static bool same_addresses(const struct sim_route *a, const struct sim_route *b)
+{
+	return memcmp(a->source_gid, b->source_gid, sizeof(a->source_gid)) == 0 &&
+	       memcmp(a->dest_gid, b->dest_gid, sizeof(a->dest_gid)) == 0 && a->slid == b->slid &&
+	       a->dlid == b->dlid && a->has_grh == b->has_grh;
+}
+
+static bool same_route(const struct sim_route *a, const struct sim_route *b)
+{
+	return same_addresses(a, b) && a->sl == b->sl && a->traffic_class == b->traffic_class &&
+	       a->hop_limit == b->hop_limit && a->flow_label == b->flow_label &&
+	       a->udp_source_port == b->udp_source_port;
+}
+
 /* As a wire does, forgets what the inlet has admitted when another route comes. */
 static void take_train(struct joined_way *way, struct sim_port *port, struct joined_frame *frame)
 {
-	if (memcmp(&way->inlet.route, &frame->route, sizeof(frame->route)) != 0)
+	if (!same_route(&way->inlet.route, &frame->route))
 		way->inlet = (struct sim_inlet){.route = frame->route};
 	sim_way_out_arrive_train(port, &way->inlet, frame->train, frame->frame_bytes,
 				 frame->train_packets);
