@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/net/cm_message.h"
 
+#include "sim/net/arrival.h"
 #include "sim/net/net.h"
 
 #include <string.h>

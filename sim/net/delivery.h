@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last filter: carries a packet over its link to a port, which decodes and checks the bytes of a
- * packet that was encoded. The bytes of a packet that a link delays are in a buffer of their own.
+ * The last filter: carries a packet over its link to a port, where it arrives (arrival.h). The bytes of a packet that a link delays are in a buffer of their own.
  */
 #ifndef SIM_NET_DELIVERY_H
 #define SIM_NET_DELIVERY_H
@@ -9,7 +8,6 @@
 #include "sim/net/filter.h"
 
 struct sim_flight;
-struct sim_inlet;
 struct sim_net;
 
 struct sim_delivery {
@@ -35,28 +33,8 @@ sim_filter_fn sim_delivery_pass;
 void sim_delivery_hand_over(struct sim_net *net, const struct sim_path *path,
 			    const struct sim_packet *packet);
 
-/* A frame arrives at a port: decodes and checks it, and gives the packet to its QP. Its checksums are not
- * looked at if it is `checked`. */
-void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			 bool checked);
-
-/* The same for the bytes of sim_packet_write_bare(), by an inlet that has the route of the packet. */
-void sim_delivery_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
-			      size_t length_bytes);
-
-/* The same for a train of `count` packets. */
-void sim_delivery_arrive_train(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
-			       size_t length_bytes, unsigned int count);
-
 /* The way out may have room again: packets that were held leave. Those that find no room stay. */
 void sim_delivery_release(struct sim_net *net);
-
-/*
- * A frame that no QP has sent arrives at a port; the trace shows it. The frame is copied.
- * EINVAL: it is longer than SIM_FRAME_BYTES_MAX. EFAULT: it cannot be read. ENETDOWN: the port is
- * down.
- */
-int sim_net_inject(struct sim_port *port, const void *frame, size_t frame_bytes);
 
 /* Frees the buffers of delayed packets. */
 void sim_delivery_destroy(struct sim_delivery *delivery);

@@ -4,6 +4,7 @@
 
 #include "sim/base/note.h"
 #include "sim/base/refuse.h"
+#include "sim/net/arrival.h"
 #include "sim/net/net.h"
 #include "sim/qp/qp.h"
 #include "sim/qp/relay.h"
@@ -182,7 +183,7 @@ void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t fram
 	if (!sim_port_is_up(port))
 		return;
 	frame = settle(frame, &frame_bytes, read_twice, copy);
-	sim_delivery_arrive(port, frame, frame_bytes, checked);
+	sim_arrival_frame(port, frame, frame_bytes, checked);
 }
 
 void sim_way_out_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
@@ -193,14 +194,14 @@ void sim_way_out_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, con
 	if (!sim_port_is_up(port))
 		return;
 	bytes = settle(bytes, &length, sim_watched(port->device->engine), copy);
-	sim_delivery_arrive_bare(port, inlet, bytes, length);
+	sim_arrival_bare(port, inlet, bytes, length);
 }
 
 void sim_way_out_arrive_train(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
 			      size_t length, unsigned int count)
 {
 	if (sim_port_is_up(port))
-		sim_delivery_arrive_train(port, inlet, bytes, length, count);
+		sim_arrival_train(port, inlet, bytes, length, count);
 }
 
 void sim_way_out_ready(struct sim_engine *engine)

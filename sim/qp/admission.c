@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define MULTICAST_QPN 0xffffffu
-
 /* True if both are in one partition and at least one is a full member. */
 static bool pkeys_match(uint16_t a, uint16_t b)
 {
@@ -78,7 +76,7 @@ enum sim_discard sim_qp_objects(const struct sim_qp *qp, const struct sim_port *
 		return SIM_DISCARD_DIRECTION;
 	if (qp->type != IBV_QPT_UD)
 		return sim_qp_is_from_peer(qp, route) ? SIM_DISCARD_NONE : SIM_DISCARD_STRANGER;
-	if (packet->dest_qpn == MULTICAST_QPN && qp->block_self_multicast &&
+	if (packet->dest_qpn == SIM_MULTICAST_QPN && qp->block_self_multicast &&
 	    sent_by(qp, port, packet, route))
 		return SIM_DISCARD_OWN_MULTICAST;
 	return SIM_DISCARD_NONE;

@@ -13,7 +13,8 @@
  *     burst, awaiting  room.c        whether the QP asks for room, and waits for it
  *     lane   room.c                  where the connection leads beyond the engine
  *     peer   admission.c             the QP at the other end
- *     relay  relay.c, responder.c    requests for SRQs of other processes
+ *     relay  relay.c, relayed.c, responder.c
+ *                                    requests for SRQs of other processes
  *     failures  failure.c            why work failed
  *     late   late.c                  the answers and the data of WRITEs that are kept back
  */

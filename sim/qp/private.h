@@ -383,11 +383,6 @@ void sim_responder_reset(struct sim_qp *qp);
 void sim_responder_set_psn(struct sim_qp *qp, uint32_t psn);
 void sim_responder_set_ack_psn(struct sim_qp *qp, uint32_t psn);
 
-/* The message in progress, or a READ that cannot be answered any more, is refused: ends the receive in
- * progress or raises an event, sends a NAK, and ends the QP, as the verdict's row says. */
-__attribute__((cold)) void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
-						enum sim_verdict verdict);
-
 /* The memory behind an rkey, if it grants the access; else NULL. */
 static inline void *sim_responder_memory(struct sim_qp *qp, uint32_t rkey, uint64_t addr,
 					 uint64_t length, int access)
@@ -441,8 +436,51 @@ bool sim_responder_take_train(struct sim_qp *qp, const struct sim_packet *train,
 /* The first packet of a connection, or of a UD QP, has come: IBV_EVENT_COMM_EST in RTR. */
 void sim_responder_establish(struct sim_qp *qp);
 
+/* Returns SIM_ACCEPT if the QP may do a READ. */
+enum sim_verdict sim_responder_check_read(struct sim_qp *qp, const struct sim_packet *packet);
+
 /* A sequence NAK may follow the NAK that waits. */
 void sim_responder_nak_again(struct sim_qp *qp);
+
+/* The responder sends a NAK of the expected PSN, or an ACK, in its turn. */
+void sim_responder_nak(struct sim_qp *qp, uint8_t syndrome);
+void sim_responder_owe_ack(struct sim_qp *qp, uint32_t psn);
+
+/* The request of that PSN is expected once more, in the message that was in progress then. */
+void sim_responder_go_back(struct sim_qp *qp, uint32_t psn, uint32_t msn, uint32_t message);
+
+/* A message is done: its MSN goes into the answers. */
+void sim_responder_count_message(struct sim_qp *qp);
+
+/* Forgets the message in progress. Its receive WQE is the next message's. */
+void sim_responder_abandon(struct sim_qp *qp);
+
+/* UC: forgets the message in progress, and drops its packets that are still to come. */
+void sim_responder_drop_rest(struct sim_qp *qp);
+
+/* A proxy that has refused a request takes requests again. */
+void sim_responder_revive(struct sim_qp *proxy);
+
+/* A request comes to a proxy: a message begins at any PSN. Returns false if the request continues a message
+ * that the proxy does not have. */
+bool sim_responder_resume(struct sim_qp *proxy, uint32_t psn, uint32_t msn, uint32_t flags);
+
+/* A proxy refuses a READ at one of the packets of its response. */
+void sim_responder_refuse_read(struct sim_qp *proxy, const struct sim_packet *packet, uint32_t part,
+			       uint32_t msn, enum sim_verdict verdict);
+
+/* --- consequence.c --- */
+
+/* A request was not accepted. Does what follows on the QP's transport. */
+void sim_responder_not_accepted(struct sim_qp *qp, const struct sim_packet *packet,
+				enum sim_verdict verdict);
+
+/* The message in progress, or a READ that cannot be answered any more, is refused: ends the receive in
+ * progress or raises an event, sends a NAK, and ends the QP, as the verdict's row says. */
+__attribute__((cold)) void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
+						enum sim_verdict verdict);
+
+/* --- relayed.c --- */
 
 /*
  * A proxy has answered the requests up to a PSN, or refused the one of that PSN while `message` was in
@@ -456,20 +494,6 @@ void sim_responder_relay_failed(struct sim_qp *qp);
 
 /* A READ or an atomic of another process's SRQ is answered, up to a PSN. */
 void sim_responder_relay_settled(struct sim_qp *qp, uint32_t psn);
-
-/* Returns SIM_ACCEPT if the QP may do a READ. */
-enum sim_verdict sim_responder_check_read(struct sim_qp *qp, const struct sim_packet *packet);
-
-/* A proxy refuses a READ at one of the packets of its response. */
-void sim_responder_refuse_read(struct sim_qp *proxy, const struct sim_packet *packet, uint32_t part,
-			       uint32_t msn, enum sim_verdict verdict);
-
-/* A proxy that has refused a request takes requests again. */
-void sim_responder_revive(struct sim_qp *proxy);
-
-/* A request comes to a proxy: a message begins at any PSN. Returns false if the request continues a message
- * that the proxy does not have. */
-bool sim_responder_resume(struct sim_qp *proxy, uint32_t psn, uint32_t msn, uint32_t flags);
 
 /* --- relay.c --- */
 

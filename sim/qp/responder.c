@@ -3,12 +3,10 @@
  * The responder: takes requests in PSN order, checks them, does them, and answers.
  *
  * A request goes through the states of enum sim_responder_state; each is one function that returns
- * the next. A check that fails gives a verdict; sim_consequences says what follows from it.
+ * the next. A check that fails gives a verdict; consequence.c does what follows from it.
  */
 #include "sim/qp/private.h"
 #include "sim/wire/psn.h"
-
-#include <verbena/packet.h>
 
 const char *const sim_responder_state_names[SIM_RESPONDER_STATES] = {
 	[SIM_RESPONDER_CHECK_PSN] = "CHECK_PSN", [SIM_RESPONDER_CHECK_SEQUENCE] = "CHECK_SEQUENCE",
@@ -95,9 +93,26 @@ bool sim_responder_resume(struct sim_qp *proxy, uint32_t psn, uint32_t msn, uint
 	return true;
 }
 
-/* --- parts of the states --- */
+void sim_responder_refuse_read(struct sim_qp *proxy, const struct sim_packet *packet, uint32_t part,
+			       uint32_t msn, enum sim_verdict verdict)
+{
+	proxy->resp.psn = sim_psn_add(packet->psn, part);
+	proxy->resp.msn = msn;
+	sim_responder_refuse(proxy, packet, verdict);
+}
 
-static void send_nak(struct sim_qp *qp, uint8_t syndrome)
+void sim_responder_go_back(struct sim_qp *qp, uint32_t psn, uint32_t msn, uint32_t message)
+{
+	struct sim_responder *resp = &qp->resp;
+
+	resp->psn = psn;
+	resp->ack_psn = sim_psn_add(psn, SIM_PSN_MASK);
+	resp->ack = SIM_ACK_NONE;
+	resp->msn = msn;
+	resp->in_message = message;
+}
+
+void sim_responder_nak(struct sim_qp *qp, uint8_t syndrome)
 {
 	qp->resp.nak_pending = true;
 	qp->resp.nak_outstanding = true;
@@ -106,13 +121,32 @@ static void send_nak(struct sim_qp *qp, uint8_t syndrome)
 	sim_qp_wake_responder(qp);
 }
 
-/* Forgets the message in progress; its receive WQE is the next message's. */
-static void abandon(struct sim_qp *qp)
+void sim_responder_owe_ack(struct sim_qp *qp, uint32_t psn)
+{
+	qp->resp.ack_psn = psn;
+	qp->resp.ack = SIM_ACK_IN_ORDER;
+	sim_qp_wake_responder(qp);
+}
+
+void sim_responder_count_message(struct sim_qp *qp)
+{
+	qp->resp.msn = (qp->resp.msn + 1) & SIM_PSN_MASK;
+}
+
+void sim_responder_abandon(struct sim_qp *qp)
 {
 	qp->resp.in_message = 0;
 	qp->resp.received = 0;
 	sim_receive_untake(qp);
 }
+
+void sim_responder_drop_rest(struct sim_qp *qp)
+{
+	sim_responder_abandon(qp);
+	qp->resp.dropping = true;
+}
+
+/* --- parts of the states --- */
 
 /* A request of an old PSN is a duplicate; a gap draws one NAK until the expected PSN comes. */
 INLINE enum sim_verdict check_psn_rc(struct sim_qp *qp, const struct sim_packet *packet)
@@ -134,8 +168,7 @@ static enum sim_verdict check_psn_uc(struct sim_qp *qp, const struct sim_packet 
 	struct sim_responder *resp = &qp->resp;
 
 	if (packet->psn != resp->psn) {
-		abandon(qp);
-		resp->dropping = true;
+		sim_responder_drop_rest(qp);
 	}
 	resp->psn = sim_psn_add(packet->psn, 1);
 	if (flags & SIM_OP_START)
@@ -295,41 +328,6 @@ __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
 	return SIM_ACCEPT;
 }
 
-/* The receive in progress, or an event, tells the program; the NAK, if there is one, tells the
- * peer. */
-void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
-			  enum sim_verdict verdict)
-{
-	struct sim_consequence consequence = sim_consequences[verdict];
-	bool taken = qp->rx.taken;
-
-	sim_failure_find_refusal(qp, packet, verdict);
-	if (qp->hooks)
-		qp->hooks->judged(qp, verdict, &consequence);
-	/* An ACK counts the message as done. */
-	if (consequence.syndrome == (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE))
-		qp->resp.msn = (qp->resp.msn + 1) & SIM_PSN_MASK;
-	if (taken)
-		sim_receive_complete(qp, packet, consequence.recv_status, IBV_WC_RECV, 0, 0);
-	abandon(qp);
-	/* The completion did not fit its CQ and has ended the QP: see acknowledge(). */
-	if (qp->state == IBV_QPS_ERR)
-		return;
-	if (qp->reliable && consequence.syndrome)
-		send_nak(qp, consequence.syndrome);
-	sim_qp_fail(qp, SIM_BY_RECEIVE);
-	if (!taken)
-		sim_qp_event(qp, consequence.event);
-}
-
-void sim_responder_refuse_read(struct sim_qp *proxy, const struct sim_packet *packet, uint32_t part,
-			       uint32_t msn, enum sim_verdict verdict)
-{
-	proxy->resp.psn = sim_psn_add(packet->psn, part);
-	proxy->resp.msn = msn;
-	sim_responder_refuse(proxy, packet, verdict);
-}
-
 INLINE void finish_message(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,
 			   uint32_t received)
 {
@@ -347,160 +345,8 @@ INLINE void finish_message(struct sim_qp *qp, const struct sim_packet *packet, u
 				   write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
 				   write ? resp->length : received, wc_flags);
 	}
-	resp->msn = (resp->msn + 1) & SIM_PSN_MASK;
-	abandon(qp);
-}
-
-/* Why a UC packet is dropped, by the verdict on it. */
-static enum sim_discard discard_of(enum sim_verdict verdict)
-{
-	switch (verdict) {
-	case SIM_DROP:
-		return SIM_DISCARD_CUT_MESSAGE;
-	case SIM_NO_RECEIVE:
-		return SIM_DISCARD_NO_RECEIVE;
-	case SIM_ACCESS_DENIED:
-		return SIM_DISCARD_ACCESS;
-	default:
-		return SIM_DISCARD_BAD_REQUEST;
-	}
-}
-
-static void note_dropped(struct sim_qp *qp, const struct sim_packet *packet,
-			 enum sim_verdict verdict)
-{
-	const struct sim_port *port = qp->path.source;
-	const enum sim_discard cause = discard_of(verdict);
-	const struct vb_why why =
-		cause == SIM_DISCARD_CUT_MESSAGE || cause == SIM_DISCARD_NO_RECEIVE
-			? sim_loss_why(qp, port, packet, &qp->path.route, cause)
-			: sim_refusal_why(qp, packet, verdict);
-	struct vb_packet shown;
-
-	sim_packet_show(packet, &qp->path.route, &shown);
-	sim_note_drop(qp->device, port, qp, &shown, &why);
-}
-
-/* A packet that UC does not accept costs its message and nothing else, unless the QP's own receive
- * WR is at fault. */
-static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
-{
-	if (sim_consequences[verdict].fatal_on_uc) {
-		sim_responder_refuse(qp, packet, verdict);
-		return;
-	}
-	if (qp->hooks)
-		sim_failure_find_refusal(qp, packet, verdict);
-	if (!qp->hooks || !qp->hooks->uc_refused(qp, packet, verdict)) {
-		sim_discard(&qp->device->counters, discard_of(verdict));
-		if (sim_watched(qp->engine))
-			note_dropped(qp, packet, verdict);
-	}
-	abandon(qp);
-	qp->resp.dropping = true;
-}
-
-static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
-{
-	struct sim_counters *counters = &qp->device->counters;
-
-	switch (verdict) {
-	case SIM_OUT_OF_SEQUENCE:
-		counters->out_of_sequence_requests++;
-		if (qp->resp.nak_outstanding)
-			break;
-		counters->sequence_naks_sent++;
-		/* The NAK that waits is for an earlier gap. */
-		if (qp->resp.nak_pending)
-			sim_responder_run(qp);
-		send_nak(qp, sim_consequences[verdict].syndrome);
-		break;
-	case SIM_NO_RECEIVE:
-		counters->rnr_naks_sent++;
-		send_nak(qp, (uint8_t)(sim_consequences[verdict].syndrome |
-				       (qp->min_rnr_timer & SIM_AETH_VALUE)));
-		if (qp->hooks)
-			qp->hooks->rnr_nak(qp);
-		break;
-	default:
-		sim_responder_refuse(qp, packet, verdict);
-	}
-}
-
-/* --- XRC: answers of proxies --- */
-
-/* A request for this process, and the NAK of a dropped request, wait until all relayed requests are answered. */
-static void count_ahead(struct sim_qp *qp)
-{
-	const struct sim_resource *oldest = sim_answer_oldest_relayed(qp);
-	uint32_t from = sim_psn_add(qp->relay.acked, 1);
-
-	if (oldest && sim_psn_diff(oldest->first_psn, from) < 0)
-		from = oldest->first_psn;
-	qp->relay.ahead = (uint32_t)sim_psn_diff(qp->resp.psn, from);
-	if (qp->relay.ahead || !qp->relay.gap)
-		return;
-	qp->relay.gap = false;
-	qp->device->counters.sequence_naks_sent++;
-	send_nak(qp, SIM_NAK_PSN_SEQUENCE);
-}
-
-void sim_responder_relay_settled(struct sim_qp *qp, uint32_t psn)
-{
-	if (!qp->relay.ahead)
-		return;
-	if (sim_psn_diff(psn, qp->relay.acked) > 0)
-		qp->relay.acked = psn;
-	count_ahead(qp);
-}
-
-static void relayed_ack(struct sim_qp *qp, uint32_t psn)
-{
-	qp->resp.ack_psn = psn;
-	qp->resp.ack = SIM_ACK_IN_ORDER;
-	qp->relay.acked = psn;
-	sim_qp_wake_responder(qp);
-	count_ahead(qp);
-}
-
-void sim_responder_relay_failed(struct sim_qp *qp)
-{
-	if (qp->state == IBV_QPS_ERR)
-		return;
-	sim_relay_reset(qp);
-	sim_qp_fail(qp, SIM_BY_RECEIVE);
-}
-
-void sim_responder_relayed(struct sim_qp *qp, uint32_t psn, uint8_t syndrome, uint32_t msn,
-			   uint32_t message)
-{
-	const bool ack = (syndrome & SIM_AETH_TYPE) == SIM_AETH_ACK;
-	const int32_t open = sim_psn_diff(qp->resp.psn, ack ? sim_psn_add(psn, 1) : psn);
-	struct sim_responder *resp = &qp->resp;
-
-	/* The proxy speaks of requests that it has. */
-	if (open < !ack || open > (int32_t)qp->relay.ahead - ack || qp->state < IBV_QPS_RTR ||
-	    qp->state == IBV_QPS_ERR)
-		return;
-	if (ack) {
-		relayed_ack(qp, psn);
-		return;
-	}
-	sim_relay_reset(qp);
-	sim_answer_go_back(qp, psn);
-	resp->psn = psn;
-	resp->ack_psn = sim_psn_add(psn, SIM_PSN_MASK);
-	resp->ack = SIM_ACK_NONE;
-	resp->msn = msn;
-	resp->in_message = message;
-	if ((syndrome & SIM_AETH_TYPE) == SIM_AETH_RNR_NAK) {
-		qp->device->counters.rnr_naks_sent++;
-		send_nak(qp, SIM_AETH_RNR_NAK | (qp->min_rnr_timer & SIM_AETH_VALUE));
-		return;
-	}
-	send_nak(qp, syndrome);
-	resp->in_message = 0;
-	sim_qp_fail(qp, SIM_BY_RECEIVE);
+	sim_responder_count_message(qp);
+	sim_responder_abandon(qp);
 }
 
 /* --- the states --- */
@@ -556,7 +402,7 @@ static enum sim_responder_state relay(struct request *request)
 		resp->psn = sim_psn_add(resp->psn, packets);
 		resp->in_message = request->flags & SIM_OP_END ? 0 : request->flags & SIM_OP_KIND;
 		if (request->flags & SIM_OP_END)
-			resp->msn = (resp->msn + 1) & SIM_PSN_MASK;
+			sim_responder_count_message(qp);
 		return SIM_RESPONDER_DONE;
 	case SIM_RELAY_LATER:
 		return later(qp);
@@ -615,7 +461,7 @@ static enum sim_responder_state remember(struct request *request)
 	if (verdict != SIM_ACCEPT)
 		return refused_as(request, verdict);
 	qp->resp.psn = sim_psn_add(qp->resp.psn, packets);
-	qp->resp.msn = (qp->resp.msn + 1) & SIM_PSN_MASK;
+	sim_responder_count_message(qp);
 	return SIM_RESPONDER_DONE;
 }
 
@@ -675,10 +521,8 @@ INLINE enum sim_responder_state acknowledge(struct request *request)
 	}
 	resp->ack_psn = packet->psn;
 	resp->psn = sim_psn_add(resp->psn, 1);
-	if (packet->flags & SIM_PACKET_ACK_REQUEST) {
-		resp->ack = SIM_ACK_IN_ORDER;
-		sim_qp_wake_responder(qp);
-	}
+	if (packet->flags & SIM_PACKET_ACK_REQUEST)
+		sim_responder_owe_ack(qp, packet->psn);
 	return SIM_RESPONDER_DONE;
 }
 
@@ -698,14 +542,6 @@ static enum sim_responder_state repeat(struct request *request)
 	if (qp->hooks && qp->hooks->acks_at_once(qp))
 		sim_responder_run(qp);
 	return SIM_RESPONDER_DONE;
-}
-
-static void refuse_request(const struct request *request)
-{
-	if (request->qp->reliable)
-		refuse_rc(request->qp, request->packet, request->verdict);
-	else
-		refuse_uc(request->qp, request->packet, request->verdict);
 }
 
 /* Takes a request from one state to the next until it is done. The states stand in the order in
@@ -731,7 +567,7 @@ INLINE void step(struct request *request, enum sim_responder_state state)
 	if (state == SIM_RESPONDER_REPEAT)
 		state = repeat(request);
 	if (state == SIM_RESPONDER_REFUSE)
-		refuse_request(request);
+		sim_responder_not_accepted(request->qp, request->packet, request->verdict);
 }
 
 /* The first packet of a connection, or a packet to a QP that keeps something back. Returns true if the request is
@@ -746,7 +582,7 @@ __attribute__((noinline)) static bool look(struct sim_qp *qp, const struct sim_p
 	}
 	if (!sim_late_refuses(qp, packet, flags))
 		return false;
-	refuse_rc(qp, packet, SIM_NO_RECEIVE);
+	sim_responder_not_accepted(qp, packet, SIM_NO_RECEIVE);
 	return true;
 }
 
@@ -822,9 +658,7 @@ bool sim_responder_take_train(struct sim_qp *qp, const struct sim_packet *train,
 		return true;
 	resp->nak_outstanding = false;
 	resp->ack_psn = sim_psn_add(train->psn, count - 1);
-	if (train->flags & SIM_PACKET_ACK_REQUEST) {
-		resp->ack = SIM_ACK_IN_ORDER;
-		sim_qp_wake_responder(qp);
-	}
+	if (train->flags & SIM_PACKET_ACK_REQUEST)
+		sim_responder_owe_ack(qp, resp->ack_psn);
 	return true;
 }

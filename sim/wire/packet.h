@@ -18,6 +18,9 @@
  * ICRC. The LRH, GRH and VCRC of InfiniBand are shorter than Ethernet, IPv6 and UDP. */
 #define SIM_FRAME_BYTES_MAX (14 + 40 + 8 + 12 + 56 + SIM_PATH_MTU_MAX + 4 + 4)
 
+/* The destination QPN of a packet to a group. */
+#define SIM_MULTICAST_QPN 0xffffffu
+
 /* A piece of a payload in memory, checked against its MR. */
 struct sim_span {
 	const void *base;

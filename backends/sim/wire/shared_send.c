@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define MULTICAST_QPN 0xffffffu
-
 /* Returns true if the consumer knows the route of a packet. */
 static bool is_known(const struct routes *routes, const struct sim_route *route)
 {
@@ -159,7 +157,7 @@ bool shared_send(void *arg, const struct sim_departure *departure)
 
 	if (!shared_is_attached(shared) || !departure->dest)
 		return false;
-	if (departure->dest_qpn == MULTICAST_QPN)
+	if (departure->dest_qpn == SIM_MULTICAST_QPN)
 		return put_to_members(shared, departure);
 	if (departure->process == SHARED_EVERYBODY)
 		return put_to_all(shared, departure);

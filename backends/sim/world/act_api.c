@@ -2,6 +2,7 @@
 /* <verbena/sim.h>: what a test does to a device: ports, addresses, quirks, limits, its death. */
 #include "backends/sim/object/refuse.h"
 #include "backends/sim/world/world.h"
+#include "sim/net/arrival.h"
 
 #include <errno.h>
 
