@@ -4,8 +4,8 @@
  * compares the packets among them with each trace that the program closes: one for one. A difference
  * aborts, so that a conformance test fails.
  *
- * It adds a line to the file that $WATCHED_TRACES names for each trace: the number of packets. A run of
- * several worlds is left out: their devices may have the same names.
+ * It adds a line to the file that $WATCHED_TRACES names for each trace: the number of packets. A trace beside
+ * which other worlds were open is left out: their devices may have the same names.
  */
 #include "test/support/same_packet.h"
 
@@ -31,7 +31,8 @@ static struct noted *noted;
 static size_t count, room;
 static char *path; /* of the trace that is open; NULL: none */
 static pid_t opener;
-static bool other_worlds;
+static unsigned int worlds; /* that the test has made, and that are open */
+static bool other_worlds;   /* there was one while the trace is open */
 
 static void differ(size_t number, const char *what)
 {
@@ -141,6 +142,7 @@ int __wrap_vb_sim_trace_open(struct vb_sim *sim, const char *file)
 	forget();
 	path = strdup(file);
 	opener = getpid();
+	other_worlds = worlds;
 	return 0;
 }
 
@@ -160,8 +162,21 @@ struct vb_sim *__real_vb_sim_open(const struct vb_sim_config *config);
 struct vb_sim *__wrap_vb_sim_open(const struct vb_sim_config *config);
 struct vb_sim *__wrap_vb_sim_open(const struct vb_sim_config *config)
 {
+	struct vb_sim *sim = __real_vb_sim_open(config);
+
+	worlds += sim != NULL;
 	other_worlds = true;
-	return __real_vb_sim_open(config);
+	return sim;
+}
+
+int __real_vb_sim_close(struct vb_sim *sim);
+int __wrap_vb_sim_close(struct vb_sim *sim);
+int __wrap_vb_sim_close(struct vb_sim *sim)
+{
+	const int err = __real_vb_sim_close(sim);
+
+	worlds -= !err;
+	return err;
 }
 
 __attribute__((constructor)) static void watch(void)
