@@ -144,45 +144,21 @@ static void make(struct passage *passage, enum layer_kind kind)
 	}
 }
 
-/* --- all objects of a context that is closed --- */
-
-static void hide_in(struct layer_entry *entry, const void *context)
-{
-	if (entry->context == context)
-		shadow_hide(entry);
-}
-
-static void show_in(struct layer_entry *entry, const void *context)
-{
-	if (entry->context == context)
-		shadow_show(entry);
-}
-
-static void remove_in(struct layer_entry *entry, const void *context)
-{
-	if (entry->context != context)
-		return;
-	shadow_drop(entry);
-	table_remove(entry, entry->serial);
-}
-
 /* --- the passage --- */
 
 void role_begin(struct passage *passage)
 {
 	enum layer_kind ends = roles[passage->call.verb].ends;
-	const void *object;
 
 	role_cm_begin(passage);
 	if (!ends)
 		return;
-	object = (const void *)(uintptr_t)passage->call.arguments[0];
-	passage->ending = table_find(object, ends);
+	passage->ending = table_find((const void *)(uintptr_t)passage->call.arguments[0], ends);
 	if (!passage->ending)
 		return;
 	passage->ending_serial = passage->ending->serial;
 	if (ends == LAYER_CONTEXT)
-		table_each(hide_in, object);
+		table_each_of(passage->ending->context, shadow_hide);
 	else
 		shadow_hide(passage->ending);
 }
@@ -208,7 +184,7 @@ void role_ended(struct passage *passage)
 	if (ending->serial != passage->ending_serial)
 		return;
 	if (ending->kind == LAYER_CONTEXT)
-		table_each(show_in, ending->context);
+		table_each_of(ending->context, shadow_show);
 	else
 		shadow_show(ending);
 }
@@ -220,7 +196,7 @@ void role_end(struct passage *passage)
 	if (!ending || ending->serial != passage->ending_serial)
 		return;
 	if (ending->kind == LAYER_CONTEXT) {
-		table_each(remove_in, ending->context);
+		table_remove_of(ending->context, shadow_drop);
 		return;
 	}
 	shadow_drop(ending);

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS 16384
+#define BUCKETS		16384
+#define CONTEXT_BUCKETS 256
 
 const char *const layer_kind_names[LAYER_KINDS] = {
 	[LAYER_NO_KIND] = "",
@@ -32,6 +33,7 @@ const char *const layer_kind_names[LAYER_KINDS] = {
 };
 
 static struct layer_entry *_Atomic buckets[BUCKETS];
+static struct layer_entry *of_contexts[CONTEXT_BUCKETS]; /* several contexts may share one */
 static struct layer_device *devices;
 static struct layer_device no_device; /* counts the objects that have none */
 static uint64_t last_serial;
@@ -39,14 +41,23 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while entries c
 
 HOLD_DURING_FORK(lock);
 
+/* The high bits depend on all bits of the address. */
+static uint64_t hash_of(const void *object)
+{
+	return ((uint64_t)(uintptr_t)object >> 3) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static struct layer_entry *_Atomic *bucket_of(const void *object)
 {
-	uint64_t bits = (uintptr_t)object;
-
-	/* The high bits of the product depend on all bits of the address. */
-	return &buckets[(bits >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> 50];
+	return &buckets[hash_of(object) >> 50];
 }
 _Static_assert(BUCKETS == 1 << 14, "bucket_of() takes the 14 high bits");
+
+static struct layer_entry **bucket_of_context(const struct ibv_context *context)
+{
+	return &of_contexts[hash_of(context) >> 56];
+}
+_Static_assert(CONTEXT_BUCKETS == 1 << 8, "bucket_of_context() takes the 8 high bits");
 
 struct layer_entry *table_find(const void *object, enum layer_kind kind)
 {
@@ -124,6 +135,38 @@ static struct layer_device *device_of(const struct ibv_device *device)
 	return known;
 }
 
+/* Takes an entry out of those of its context. The caller holds the lock. */
+static void leave_context(struct layer_entry *entry)
+{
+	if (!entry->of_context_from)
+		return;
+	*entry->of_context_from = entry->of_context;
+	if (entry->of_context)
+		entry->of_context->of_context_from = entry->of_context_from;
+	entry->of_context_from = NULL;
+}
+
+/* The caller holds the lock. */
+static void join_context(struct layer_entry *entry, struct ibv_context *context)
+{
+	struct layer_entry **first = bucket_of_context(context);
+
+	leave_context(entry);
+	entry->context = context;
+	entry->of_context = *first;
+	entry->of_context_from = first;
+	if (entry->of_context)
+		entry->of_context->of_context_from = &entry->of_context;
+	*first = entry;
+}
+
+/* The caller holds the lock. */
+static void take_out(struct layer_entry *entry)
+{
+	leave_context(entry);
+	atomic_store_explicit(&entry->object, NULL, memory_order_release);
+}
+
 static uint32_t qpn_of(const void *qp)
 {
 	return ((const struct ibv_qp *)qp)->qp_num;
@@ -139,7 +182,7 @@ static struct layer_entry *enter(const void *object, enum layer_kind kind,
 		return NULL;
 	entry->kind = kind;
 	entry->serial = ++last_serial;
-	entry->context = context;
+	join_context(entry, context);
 	entry->device = device_of(context ? context->device : NULL);
 	entry->place = ++(entry->device ? entry->device : &no_device)->counts[kind];
 	entry->number = entry->place;
@@ -177,7 +220,7 @@ void table_remove(struct layer_entry *entry, uint64_t serial)
 {
 	pthread_mutex_lock(&lock);
 	if (entry->serial == serial)
-		atomic_store_explicit(&entry->object, NULL, memory_order_release);
+		take_out(entry);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -188,4 +231,29 @@ void table_each(void (*see)(struct layer_entry *entry, const void *arg), const v
 		     entry = atomic_load(&entry->next))
 			if (atomic_load(&entry->object))
 				see(entry, arg);
+}
+
+void table_each_of(const struct ibv_context *context, void (*see)(struct layer_entry *entry))
+{
+	pthread_mutex_lock(&lock);
+	for (struct layer_entry *entry = *bucket_of_context(context); entry;
+	     entry = entry->of_context)
+		if (entry->context == context)
+			see(entry);
+	pthread_mutex_unlock(&lock);
+}
+
+void table_remove_of(const struct ibv_context *context, void (*see)(struct layer_entry *entry))
+{
+	struct layer_entry *next;
+
+	pthread_mutex_lock(&lock);
+	for (struct layer_entry *entry = *bucket_of_context(context); entry; entry = next) {
+		next = entry->of_context;
+		if (entry->context != context)
+			continue;
+		see(entry);
+		take_out(entry);
+	}
+	pthread_mutex_unlock(&lock);
 }

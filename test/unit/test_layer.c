@@ -874,6 +874,51 @@ void test_layer_names_an_object_at_an_address_used_again(void)
 	TEST_ASSERT_FALSE(layer_object_find(&mr, &found));
 }
 
+/* Contexts of one device, each with two MRs; more of them than the table has places for contexts. */
+enum { CROWD = 600 };
+static struct ibv_context crowd[CROWD];
+static struct ibv_mr crowd_mrs[CROWD][2];
+
+static void open_crowd(void)
+{
+	struct ibv_pd pd = {.handle = 0};
+
+	for (unsigned int i = 0; i < CROWD; i++) {
+		crowd[i] = (struct ibv_context){.device = &device};
+		answer = (uintptr_t)&crowd[i];
+		TEST_ASSERT_EQUAL_PTR(&crowd[i], vb_open_device(&device));
+		pd.context = &crowd[i];
+		for (unsigned int k = 0; k < 2; k++) {
+			crowd_mrs[i][k].context = &crowd[i];
+			answer = (uintptr_t)&crowd_mrs[i][k];
+			vb_reg_mr(&pd, NULL, 0, 0);
+		}
+	}
+	answer = 0;
+}
+
+void test_layer_ends_the_objects_of_a_context_with_it(void)
+{
+	struct layer_object found;
+
+	add_both();
+	open_crowd();
+	/* The first MR of each third context ends before its context. */
+	for (unsigned int i = 0; i < CROWD; i += 3)
+		TEST_ASSERT_EQUAL_INT(0, vb_dereg_mr(&crowd_mrs[i][0]));
+	for (unsigned int i = 0; i < CROWD; i += 2)
+		TEST_ASSERT_EQUAL_INT(0, vb_close_device(&crowd[i]));
+	for (unsigned int i = 0; i < CROWD; i++) {
+		TEST_ASSERT_EQUAL_INT(i % 2 && i % 3, layer_object_find(&crowd_mrs[i][0], &found));
+		TEST_ASSERT_EQUAL_INT(i % 2, layer_object_find(&crowd_mrs[i][1], &found));
+		TEST_ASSERT_EQUAL_INT(i % 2, layer_object_find(&crowd[i], &found));
+	}
+	for (unsigned int i = 1; i < CROWD; i += 2)
+		TEST_ASSERT_EQUAL_INT(0, vb_close_device(&crowd[i]));
+	for (unsigned int i = 0; i < CROWD; i++)
+		TEST_ASSERT_FALSE(layer_object_find(&crowd_mrs[i][1], &found));
+}
+
 /* after() may still name an object that the verb has destroyed. */
 static char last_name[32];
 
