@@ -21,8 +21,8 @@ bool sim_arrival_is_misrouted(const struct sim_port *port, const struct sim_rout
 	return sim_port_find_gid(port, &dgid, IBV_GID_TYPE_IB) < 0;
 }
 
-/* True if a frame came to a port that has neither its destination GID nor, on InfiniBand, its
- * destination LID: the address was taken from the port meanwhile, or the frame was changed. */
+/* Returns true if the port does not have the destination GID of a frame, or, on InfiniBand, its destination LID. This
+ * happens if the port has lost the address while the frame was under way, or if the frame was changed. */
 static bool is_misaddressed(struct sim_port *port, const struct sim_route *route)
 {
 	union ibv_gid dgid;
@@ -65,7 +65,7 @@ static void refuse(const struct sim_port *port, const struct sim_qp *qp,
 	port->device->counters.refused_packets++;
 }
 
-/* How a frame is dropped that cannot be decoded. */
+/* The drop counter and the reason of each decoding error. */
 static const struct {
 	enum sim_discard cause;
 	enum vb_reason reason;
@@ -188,13 +188,13 @@ static void refuse_bare(const struct sim_port *port, const struct sim_packet *pa
 	note_undecoded(port, length_bytes, decode_errors[error].reason, &shown);
 }
 
-/* Returns where an inlet keeps the last packet of a packet's kind. */
+/* An inlet remembers the last admitted request and the last admitted answer. Returns the one of the packet's kind. */
 static struct sim_admitted *admitted_of(struct sim_inlet *inlet, const struct sim_packet *packet)
 {
 	return &inlet->admitted[!!(sim_opcodes[packet->opcode].flags & SIM_OP_REQUEST)];
 }
 
-/* Returns true if nothing that the checks look at has changed since the last packet of an inlet. */
+/* Returns true if this packet passes the same checks as the last admitted packet of its inlet. */
 static bool is_admitted(const struct sim_admitted *last, const struct sim_port *port,
 			const struct sim_packet *packet)
 {
@@ -203,8 +203,8 @@ static bool is_admitted(const struct sim_admitted *last, const struct sim_port *
 	       last->transport == (packet->opcode & SIM_TRANSPORT_MASK);
 }
 
-/* Gives the packet of an inlet to its QP. A connected QP takes the next packets like this one without checks of
- * its address: until the engine changes, and the packet itself may change the engine. */
+/* Checks the packet of an inlet and gives it to its QP. Remembers a connected QP, so that its next packets need no
+ * checks until the engine's epoch changes. The packet itself may change the epoch, so the epoch is read first. */
 __attribute__((noinline)) static void admit_by_inlet(struct sim_port *port, struct sim_inlet *inlet,
 						     const struct sim_packet *packet)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last filter: carries a packet over its link to a port, where it arrives (arrival.h). The bytes of a packet that a link delays are in a buffer of their own.
+ * The last filter: carries a packet over its link to a port, where the packet arrives (arrival.h). A link that delays a
+ * packet keeps the packet's bytes in a buffer.
  */
 #ifndef SIM_NET_DELIVERY_H
 #define SIM_NET_DELIVERY_H

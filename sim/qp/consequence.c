@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows from the responder's verdict on a request that it does not accept, as the verdict's row of
- * sim_consequences says: a NAK, the end of the receive in progress, an event, the end of the QP.
+ * The consequences of a request that the responder does not accept: a NAK, an error completion of the receive in
+ * progress, an event, the end of the QP. The table sim_consequences has a row for each verdict.
  */
 #include "sim/qp/private.h"
 
 #include <verbena/packet.h>
 
-/* The receive in progress, or an event, tells the program; the NAK, if there is one, tells the
- * peer. */
+/* The program learns of the refusal by the completion of the receive in progress, or else by an event. The peer learns
+ * of it by the NAK. */
 void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 			  enum sim_verdict verdict)
 {
@@ -34,7 +34,7 @@ void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 		sim_qp_event(qp, consequence.event);
 }
 
-/* Why a UC packet is dropped, by the verdict on it. */
+/* Returns the drop counter of a UC packet with this verdict. */
 static enum sim_discard discard_of(enum sim_verdict verdict)
 {
 	switch (verdict) {
@@ -64,8 +64,8 @@ static void note_dropped(struct sim_qp *qp, const struct sim_packet *packet,
 	sim_note_drop(qp->device, port, qp, &shown, &why);
 }
 
-/* A packet that UC does not accept costs its message and nothing else, unless the QP's own receive
- * WR is at fault. */
+/* UC drops the message of a packet that it does not accept. The QP ends only if its own receive WR is at
+ * fault. */
 static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
 {
 	if (sim_consequences[verdict].fatal_on_uc) {
@@ -82,6 +82,12 @@ static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum s
 	sim_responder_drop_rest(qp);
 }
 
+void sim_responder_rnr_nak(struct sim_qp *qp)
+{
+	qp->device->counters.rnr_naks_sent++;
+	sim_responder_nak(qp, SIM_AETH_RNR_NAK | (qp->min_rnr_timer & SIM_AETH_VALUE));
+}
+
 static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
 {
 	struct sim_counters *counters = &qp->device->counters;
@@ -92,15 +98,13 @@ static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, enum s
 		if (qp->resp.nak_outstanding)
 			break;
 		counters->sequence_naks_sent++;
-		/* The NAK that waits is for an earlier gap. */
+		/* Send the waiting NAK first: it is for an earlier gap. */
 		if (qp->resp.nak_pending)
 			sim_responder_run(qp);
 		sim_responder_nak(qp, sim_consequences[verdict].syndrome);
 		break;
 	case SIM_NO_RECEIVE:
-		counters->rnr_naks_sent++;
-		sim_responder_nak(qp, (uint8_t)(sim_consequences[verdict].syndrome |
-						(qp->min_rnr_timer & SIM_AETH_VALUE)));
+		sim_responder_rnr_nak(qp);
 		if (qp->hooks)
 			qp->hooks->rnr_nak(qp);
 		break;

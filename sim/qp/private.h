@@ -436,63 +436,72 @@ bool sim_responder_take_train(struct sim_qp *qp, const struct sim_packet *train,
 /* The first packet of a connection, or of a UD QP, has come: IBV_EVENT_COMM_EST in RTR. */
 void sim_responder_establish(struct sim_qp *qp);
 
-/* Returns SIM_ACCEPT if the QP may do a READ. */
+/* Checks an RDMA READ request. Returns SIM_ACCEPT if the responder may answer it. */
 enum sim_verdict sim_responder_check_read(struct sim_qp *qp, const struct sim_packet *packet);
 
-/* A sequence NAK may follow the NAK that waits. */
+/* Ends the silence after a NAK: the next gap draws another sequence NAK. */
 void sim_responder_nak_again(struct sim_qp *qp);
 
-/* The responder sends a NAK of the expected PSN, or an ACK, in its turn. */
+/* Asks the responder to send a NAK with this syndrome for the expected PSN. */
 void sim_responder_nak(struct sim_qp *qp, uint8_t syndrome);
-void sim_responder_owe_ack(struct sim_qp *qp, uint32_t psn);
 
-/* The request of that PSN is expected once more, in the message that was in progress then. */
+/* Asks the responder to send an ACK for the packets up to ack_psn. */
+void sim_responder_owe_ack(struct sim_qp *qp);
+
+/*
+ * Sets the expected PSN back to that of an earlier request, and drops a waiting ACK. msn and message are those before
+ * this request: the MSN, and SIM_OP_SEND or SIM_OP_WRITE of the message in progress, or 0.
+ */
 void sim_responder_go_back(struct sim_qp *qp, uint32_t psn, uint32_t msn, uint32_t message);
 
-/* A message is done: its MSN goes into the answers. */
+/* Counts a finished message: adds 1 to the MSN. */
 void sim_responder_count_message(struct sim_qp *qp);
 
-/* Forgets the message in progress. Its receive WQE is the next message's. */
+/* Forgets the message in progress. The next message takes the same receive WQE. */
 void sim_responder_abandon(struct sim_qp *qp);
 
-/* UC: forgets the message in progress, and drops its packets that are still to come. */
+/* UC: forgets the message in progress, and drops the rest of its packets. */
 void sim_responder_drop_rest(struct sim_qp *qp);
 
-/* A proxy that has refused a request takes requests again. */
+/* Lets a proxy that has refused a request take requests. */
 void sim_responder_revive(struct sim_qp *proxy);
 
-/* A request comes to a proxy: a message begins at any PSN. Returns false if the request continues a message
- * that the proxy does not have. */
+/* Prepares a proxy for a request. The first packet of a message may have any PSN. Returns false if the request
+ * continues a message of which the proxy does not have the beginning. */
 bool sim_responder_resume(struct sim_qp *proxy, uint32_t psn, uint32_t msn, uint32_t flags);
 
-/* A proxy refuses a READ at one of the packets of its response. */
+/* Refuses a READ at a proxy whose response fails at packet number `part`, counted from 0. */
 void sim_responder_refuse_read(struct sim_qp *proxy, const struct sim_packet *packet, uint32_t part,
 			       uint32_t msn, enum sim_verdict verdict);
 
 /* --- consequence.c --- */
 
-/* A request was not accepted. Does what follows on the QP's transport. */
+/* Counts an RNR NAK with the QP's min_rnr_timer, and asks the responder to send it for the expected PSN. */
+void sim_responder_rnr_nak(struct sim_qp *qp);
+
+/* The responder does not accept a request: sends a NAK (RC, XRC), drops the message (UC), or ends the QP, as the row of
+ * the verdict in sim_consequences says. */
 void sim_responder_not_accepted(struct sim_qp *qp, const struct sim_packet *packet,
 				enum sim_verdict verdict);
 
-/* The message in progress, or a READ that cannot be answered any more, is refused: ends the receive in
- * progress or raises an event, sends a NAK, and ends the QP, as the verdict's row says. */
+/* Refuses the message in progress, or a READ whose response fails: completes the receive in progress with an error or
+ * raises an event, sends a NAK, and moves the QP to ERR, as the row of the verdict says. */
 __attribute__((cold)) void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 						enum sim_verdict verdict);
 
 /* --- relayed.c --- */
 
 /*
- * A proxy has answered the requests up to a PSN, or refused the one of that PSN while `message` was in
- * progress.
+ * A proxy has acknowledged the requests up to a PSN, or has refused the request with this PSN. message: SIM_OP_SEND or
+ * SIM_OP_WRITE of the message in progress before the refused request, or 0.
  */
 void sim_responder_relayed(struct sim_qp *qp, uint32_t psn, uint8_t syndrome, uint32_t msn,
 			   uint32_t message);
 
-/* The proxy has failed. Does nothing if the front has the proxy's NAK. */
+/* The proxy has failed: moves the QP to ERR. Does nothing if the proxy's NAK has done so before. */
 void sim_responder_relay_failed(struct sim_qp *qp);
 
-/* A READ or an atomic of another process's SRQ is answered, up to a PSN. */
+/* The responder has sent the answers of relayed READs and atomics up to a PSN. */
 void sim_responder_relay_settled(struct sim_qp *qp, uint32_t psn);
 
 /* --- relay.c --- */

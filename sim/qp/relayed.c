@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The responder of an XRC target whose requests for an SRQ of another process were relayed (relay.c): what the proxy's
- * answers do to the expected PSN, the ACKs and the NAKs.
+ * Answers of proxies to requests that the responder of an XRC target has relayed (relay.c). The responder sends the ACKs
+ * and NAKs of the proxy, and after a NAK expects the refused request.
  */
 #include "sim/qp/private.h"
 #include "sim/wire/psn.h"
 
-/* A request for this process, and the NAK of a dropped request, wait until all relayed requests are answered. */
+/* Counts the PSNs from the oldest relayed request without an answer. When none is left, sends the sequence NAK for a
+ * request that was dropped meanwhile. */
 static void count_ahead(struct sim_qp *qp)
 {
 	const struct sim_resource *oldest = sim_answer_oldest_relayed(qp);
@@ -33,7 +34,8 @@ void sim_responder_relay_settled(struct sim_qp *qp, uint32_t psn)
 
 static void relayed_ack(struct sim_qp *qp, uint32_t psn)
 {
-	sim_responder_owe_ack(qp, psn);
+	sim_responder_set_ack_psn(qp, psn);
+	sim_responder_owe_ack(qp);
 	qp->relay.acked = psn;
 	count_ahead(qp);
 }
@@ -53,7 +55,7 @@ void sim_responder_relayed(struct sim_qp *qp, uint32_t psn, uint8_t syndrome, ui
 	const bool rnr = (syndrome & SIM_AETH_TYPE) == SIM_AETH_RNR_NAK;
 	const int32_t open = sim_psn_diff(qp->resp.psn, ack ? sim_psn_add(psn, 1) : psn);
 
-	/* The proxy speaks of requests that it has. */
+	/* An answer for a request that no proxy has is ignored. */
 	if (open < !ack || open > (int32_t)qp->relay.ahead - ack || qp->state < IBV_QPS_RTR ||
 	    qp->state == IBV_QPS_ERR)
 		return;
@@ -65,8 +67,7 @@ void sim_responder_relayed(struct sim_qp *qp, uint32_t psn, uint8_t syndrome, ui
 	sim_answer_go_back(qp, psn);
 	sim_responder_go_back(qp, psn, msn, rnr ? message : 0);
 	if (rnr) {
-		qp->device->counters.rnr_naks_sent++;
-		sim_responder_nak(qp, SIM_AETH_RNR_NAK | (qp->min_rnr_timer & SIM_AETH_VALUE));
+		sim_responder_rnr_nak(qp);
 		return;
 	}
 	sim_responder_nak(qp, syndrome);

@@ -3,7 +3,7 @@
  * The responder: takes requests in PSN order, checks them, does them, and answers.
  *
  * A request goes through the states of enum sim_responder_state; each is one function that returns
- * the next. A check that fails gives a verdict; consequence.c does what follows from it.
+ * the next. A check that fails gives a verdict; consequence.c carries out its consequences.
  */
 #include "sim/qp/private.h"
 #include "sim/wire/psn.h"
@@ -121,9 +121,8 @@ void sim_responder_nak(struct sim_qp *qp, uint8_t syndrome)
 	sim_qp_wake_responder(qp);
 }
 
-void sim_responder_owe_ack(struct sim_qp *qp, uint32_t psn)
+void sim_responder_owe_ack(struct sim_qp *qp)
 {
-	qp->resp.ack_psn = psn;
 	qp->resp.ack = SIM_ACK_IN_ORDER;
 	sim_qp_wake_responder(qp);
 }
@@ -167,9 +166,8 @@ static enum sim_verdict check_psn_uc(struct sim_qp *qp, const struct sim_packet 
 {
 	struct sim_responder *resp = &qp->resp;
 
-	if (packet->psn != resp->psn) {
+	if (packet->psn != resp->psn)
 		sim_responder_drop_rest(qp);
-	}
 	resp->psn = sim_psn_add(packet->psn, 1);
 	if (flags & SIM_OP_START)
 		resp->dropping = qp->hooks && qp->hooks->uc_drops(qp);
@@ -522,7 +520,7 @@ INLINE enum sim_responder_state acknowledge(struct request *request)
 	resp->ack_psn = packet->psn;
 	resp->psn = sim_psn_add(resp->psn, 1);
 	if (packet->flags & SIM_PACKET_ACK_REQUEST)
-		sim_responder_owe_ack(qp, packet->psn);
+		sim_responder_owe_ack(qp);
 	return SIM_RESPONDER_DONE;
 }
 
@@ -659,6 +657,6 @@ bool sim_responder_take_train(struct sim_qp *qp, const struct sim_packet *train,
 	resp->nak_outstanding = false;
 	resp->ack_psn = sim_psn_add(train->psn, count - 1);
 	if (train->flags & SIM_PACKET_ACK_REQUEST)
-		sim_responder_owe_ack(qp, resp->ack_psn);
+		sim_responder_owe_ack(qp);
 	return true;
 }

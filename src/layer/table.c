@@ -33,7 +33,8 @@ const char *const layer_kind_names[LAYER_KINDS] = {
 };
 
 static struct layer_entry *_Atomic buckets[BUCKETS];
-static struct layer_entry *of_contexts[CONTEXT_BUCKETS]; /* several contexts may share one */
+static struct layer_entry
+	*of_contexts[CONTEXT_BUCKETS]; /* lists of entries, by the hash of their context */
 static struct layer_device *devices;
 static struct layer_device no_device; /* counts the objects that have none */
 static uint64_t last_serial;
@@ -135,7 +136,7 @@ static struct layer_device *device_of(const struct ibv_device *device)
 	return known;
 }
 
-/* Takes an entry out of those of its context. The caller holds the lock. */
+/* Removes an entry from the list of its context. The caller holds the lock. */
 static void leave_context(struct layer_entry *entry)
 {
 	if (!entry->of_context_from)
@@ -146,7 +147,7 @@ static void leave_context(struct layer_entry *entry)
 	entry->of_context_from = NULL;
 }
 
-/* The caller holds the lock. */
+/* Sets the context of an entry, and adds the entry to the context's list. The caller holds the lock. */
 static void join_context(struct layer_entry *entry, struct ibv_context *context)
 {
 	struct layer_entry **first = bucket_of_context(context);
@@ -160,7 +161,7 @@ static void join_context(struct layer_entry *entry, struct ibv_context *context)
 	*first = entry;
 }
 
-/* The caller holds the lock. */
+/* Removes an entry; a new object may take its memory. The caller holds the lock. */
 static void take_out(struct layer_entry *entry)
 {
 	leave_context(entry);
@@ -233,17 +234,9 @@ void table_each(void (*see)(struct layer_entry *entry, const void *arg), const v
 				see(entry, arg);
 }
 
-void table_each_of(const struct ibv_context *context, void (*see)(struct layer_entry *entry))
-{
-	pthread_mutex_lock(&lock);
-	for (struct layer_entry *entry = *bucket_of_context(context); entry;
-	     entry = entry->of_context)
-		if (entry->context == context)
-			see(entry);
-	pthread_mutex_unlock(&lock);
-}
-
-void table_remove_of(const struct ibv_context *context, void (*see)(struct layer_entry *entry))
+/* Calls see() for each entry of a context, and then removes the entry if `remove` is set. */
+static void each_of(const struct ibv_context *context, void (*see)(struct layer_entry *entry),
+		    bool remove)
 {
 	struct layer_entry *next;
 
@@ -253,7 +246,18 @@ void table_remove_of(const struct ibv_context *context, void (*see)(struct layer
 		if (entry->context != context)
 			continue;
 		see(entry);
-		take_out(entry);
+		if (remove)
+			take_out(entry);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+void table_each_of(const struct ibv_context *context, void (*see)(struct layer_entry *entry))
+{
+	each_of(context, see, false);
+}
+
+void table_remove_of(const struct ibv_context *context, void (*see)(struct layer_entry *entry))
+{
+	each_of(context, see, true);
 }

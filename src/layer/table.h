@@ -57,7 +57,7 @@ struct layer_entry {
 	uint32_t place;		 /* of the kind on the device, from 1, also of a QP */
 	_Atomic uint64_t serial; /* no other entering has the same */
 	struct ibv_context *context;
-	/* The entries of the same context that have objects: the next one, and what points to this one. */
+	/* The list of the context's entries: the next entry, and the pointer to this entry (NULL: not in a list). */
 	struct layer_entry *of_context, **of_context_from;
 	struct layer_device *device; /* NULL: the context has none */
 	/* The original functions of a context, a CQ or a QP whose functions are replaced; else NULL.
@@ -91,10 +91,11 @@ void table_remove(struct layer_entry *entry, uint64_t serial);
 /* Calls see() for each entry, in no order. */
 void table_each(void (*see)(struct layer_entry *entry, const void *arg), const void *arg);
 
-/* Calls see() for each entry of a context, which has its own, in no order. see() uses no function of the table. */
+/* Calls see() for each entry of a context, in no order; the context's own entry is one of them. The table is locked, so
+ * see() may call no function of the table. */
 void table_each_of(const struct ibv_context *context, void (*see)(struct layer_entry *entry));
 
-/* The same, and takes the entries out. */
+/* Calls see() for each entry of a context in the same way, and removes the entry. */
 void table_remove_of(const struct ibv_context *context, void (*see)(struct layer_entry *entry));
 
 #endif /* SRC_LAYER_TABLE_H */

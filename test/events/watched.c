@@ -4,8 +4,8 @@
  * compares the packets among them with each trace that the program closes: one for one. A difference
  * aborts, so that a conformance test fails.
  *
- * It adds a line to the file that $WATCHED_TRACES names for each trace: the number of packets. A trace beside
- * which other worlds were open is left out: their devices may have the same names.
+ * It adds a line to the file that $WATCHED_TRACES names for each trace: the number of packets. A trace is left
+ * out if another world was open at the same time: devices of two worlds may have the same names.
  */
 #include "test/support/same_packet.h"
 
@@ -31,8 +31,8 @@ static struct noted *noted;
 static size_t count, room;
 static char *path; /* of the trace that is open; NULL: none */
 static pid_t opener;
-static unsigned int worlds; /* that the test has made, and that are open */
-static bool other_worlds;   /* there was one while the trace is open */
+static unsigned int worlds; /* counts the open worlds of vb_sim_open() */
+static bool other_worlds;   /* set if such a world was open while the trace was */
 
 static void differ(size_t number, const char *what)
 {

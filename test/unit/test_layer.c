@@ -874,7 +874,8 @@ void test_layer_names_an_object_at_an_address_used_again(void)
 	TEST_ASSERT_FALSE(layer_object_find(&mr, &found));
 }
 
-/* Contexts of one device, each with two MRs; more of them than the table has places for contexts. */
+/* Contexts of one device, each with two MRs. There are more contexts than CONTEXT_BUCKETS of src/layer/table.c, so some
+ * share a list. */
 enum { CROWD = 600 };
 static struct ibv_context crowd[CROWD];
 static struct ibv_mr crowd_mrs[CROWD][2];
