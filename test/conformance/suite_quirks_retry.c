@@ -102,6 +102,21 @@ static void retry_9_is_endless(struct vt *t)
 	ts_state(&pair->a, IBV_QPS_RTS);
 }
 
+/* Posts two SENDs in one call: both leave before the RNR timer of the first can expire. */
+static void send_two(struct ts_pair *pair, uint64_t first_wr_id)
+{
+	struct ibv_send_wr wrs[2], *bad;
+	struct ibv_sge sges[2];
+
+	for (int i = 0; i < 2; i++)
+		ts_fill_wr(&pair->a,
+			   &(struct ts_wr){
+				   .wr_id = first_wr_id + i, .opcode = IBV_WR_SEND, .length = 8},
+			   &sges[i], &wrs[i]);
+	wrs[0].next = &wrs[1];
+	VT_OK(pair->a.t, ibv_post_send(pair->a.qp, wrs, &bad));
+}
+
 /* Without the quirk, the sequence NAK for send 4 would end the QP, since retry_cnt is 0. */
 static void repeats_outlive_reset(struct vt *t)
 {
@@ -112,16 +127,14 @@ static void repeats_outlive_reset(struct vt *t)
 	options.rnr_retry = 1;
 	options.retry_cnt = 7;
 	pair = ts_pair(t, &options);
-	ts_send(&pair->a, .wr_id = 1, .length = 8);
-	ts_send(&pair->a, .wr_id = 2, .length = 8);
+	send_two(pair, 1);
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	ts_flushed(t, pair->a.send_cq, 2);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
 	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
 	pair->a.options.retry_cnt = 0;
 	ts_connect_both(pair);
-	ts_send(&pair->a, .wr_id = 3, .length = 8);
-	ts_send(&pair->a, .wr_id = 4, .length = 8);
+	send_two(pair, 3);
 	ts_failed(t, pair->a.send_cq, 3, IBV_WC_RNR_RETRY_EXC_ERR);
 	ts_flushed(t, pair->a.send_cq, 4);
 }
@@ -218,8 +231,7 @@ static void last_retry_outlives_reset(struct vt *t)
 	pair->a.options.retry_cnt = 0;
 	pair->a.options.timeout = 14;
 	ts_connect_both(pair);
-	ts_send(&pair->a, .wr_id = 3, .length = 8);
-	ts_send(&pair->a, .wr_id = 4, .length = 8);
+	send_two(pair, 3);
 	ts_failed(t, pair->a.send_cq, 3, IBV_WC_RNR_RETRY_EXC_ERR);
 	ts_flushed(t, pair->a.send_cq, 4);
 }
