@@ -275,6 +275,19 @@ void link_connect(struct link *link, const struct link_name *name, struct link_t
 	}
 }
 
+void link_set_times(struct link *link, struct link_times times)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD};
+
+	check("ibv_modify_qp to SQD", ibv_modify_qp(link->qp, &attr, IBV_QP_STATE));
+	attr.timeout = times.timeout;
+	attr.retry_cnt = times.retry;
+	check("ibv_modify_qp in SQD",
+	      ibv_modify_qp(link->qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT));
+	attr.qp_state = IBV_QPS_RTS;
+	check("ibv_modify_qp to RTS", ibv_modify_qp(link->qp, &attr, IBV_QP_STATE));
+}
+
 void link_join(struct link *link, struct adapter *adapter, enum link_kind kind, enum ibv_mtu mtu,
 	       struct link_times times, const struct peer *peer)
 {

@@ -75,6 +75,9 @@ void link_reset(struct link *link);
 /* Connects the QP to the QP of the name. */
 void link_connect(struct link *link, const struct link_name *name, struct link_times times);
 
+/* Changes the times of an RC QP whose send queue is empty, by SQD. */
+void link_set_times(struct link *link, struct link_times times);
+
 /* Makes a QP and connects it to the one that the other process makes at the same time. */
 void link_join(struct link *link, struct adapter *adapter, enum link_kind kind, enum ibv_mtu mtu,
 	       struct link_times times, const struct peer *peer);

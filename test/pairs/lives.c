@@ -25,7 +25,7 @@ enum { ROUNDS = 20, KILLS = 5, IDLE_S = 2, CQ_DEPTH = 64 };
 
 /* RETRY_EXC_ERR after 8 times 1.07 s: a peer that lives has this long to run on a busy machine. */
 static const struct link_times patient = {.timeout = 18, .retry = 7};
-/* RETRY_EXC_ERR after 3 times 268 ms, of a peer that goes. */
+/* RETRY_EXC_ERR after 3 times 268 ms: set when no living peer has to answer any more. */
 static const struct link_times hasty = {.timeout = 16, .retry = 2};
 
 struct end {
@@ -33,16 +33,10 @@ struct end {
 	struct link link;
 };
 
-static void open_with(struct end *end, const struct settings *settings, const struct peer *peer,
-		      struct link_times times)
-{
-	adapter_open(&end->adapter, settings->adapter, BYTES, CQ_DEPTH, settings->events);
-	link_join(&end->link, &end->adapter, LINK_RC, IBV_MTU_1024, times, peer);
-}
-
 static void open_end(struct end *end, const struct settings *settings, const struct peer *peer)
 {
-	open_with(end, settings, peer, patient);
+	adapter_open(&end->adapter, settings->adapter, BYTES, CQ_DEPTH, settings->events);
+	link_join(&end->link, &end->adapter, LINK_RC, IBV_MTU_1024, patient, peer);
 }
 
 static void close_end(struct end *end, const struct peer *peer)
@@ -299,10 +293,11 @@ static void exec_first(const struct settings *settings, struct peer *peer)
 	struct end end;
 	struct link again;
 
-	open_with(&end, settings, peer, hasty);
+	open_end(&end, settings, peer);
 	talk(&end.link, settings, peer, 0, 0);
 	link_join(&again, &end.adapter, LINK_RC, IBV_MTU_1024, patient, peer);
 	talk(&again, settings, peer, 0, 1);
+	link_set_times(&end.link, hasty);
 	expect_retry_exceeded(&end.link);
 	talk(&again, settings, peer, 0, 2);
 	link_destroy(&again);
@@ -316,7 +311,7 @@ static void exec_second(const struct settings *settings, struct peer *peer)
 	const char *argv[24] = {program_invocation_name, "--peer", number};
 	int count = 3;
 
-	open_with(&end, settings, peer, hasty);
+	open_end(&end, settings, peer);
 	talk(&end.link, settings, peer, 1, 0);
 	snprintf(number, sizeof(number), "%d", peer->fd);
 	for (const char *const *word = settings->arguments; *word; word++)
@@ -356,9 +351,10 @@ static void kill_one(struct end *end, const struct settings *settings, struct pe
 	uint64_t least_ns = (hasty.retry + 1) * (4096ULL << hasty.timeout) * 9 / 10, began_ns,
 		 took_ns;
 
-	link_join(&end->link, &end->adapter, LINK_RC, IBV_MTU_1024, hasty, peer);
+	link_join(&end->link, &end->adapter, LINK_RC, IBV_MTU_1024, patient, peer);
 	while (messages--)
 		do_work(&end->link, IBV_WR_RDMA_WRITE, SOURCE, SIZE, WRITTEN);
+	link_set_times(&end->link, hasty);
 	began_ns = now_ns();
 	peer_kill(peer);
 	expect_retry_exceeded(&end->link);
