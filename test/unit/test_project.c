@@ -721,8 +721,10 @@ void test_the_own_project_file_says_the_defaults(void)
 	TEST_ASSERT_EQUAL_UINT64(0, project->sim.links[0].delay_ns);
 }
 
-/* Ceedling itself is in no Debian package; scripts/test runs it where it is found. This is what can be
- * held without Ceedling. */
+/*
+ * Ceedling itself is in no Debian package; scripts/test --all runs it where it is found. This is what can
+ * be held without Ceedling.
+ */
 void test_the_own_project_file_is_what_ruby_and_ceedling_expect(void)
 {
 	static const char ruby[] =
