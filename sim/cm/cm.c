@@ -83,6 +83,7 @@ static void arrive(void *arg, const struct sim_gsi_message *message)
 	}
 	arrival->port = message->port;
 	arrival->route = *message->route;
+	arrival->process = message->process;
 	arrival->until_ns = 0;
 	arrival->pkey = message->pkey;
 	memcpy(arrival->mad, message->mad, SIM_MAD_BYTES);
@@ -103,8 +104,9 @@ bool sim_cm_run(struct sim_engine *engine)
 	engine->cm_waits = manager->first;
 	if (sim_cm_wait_for_listener(manager, arrival))
 		return true;
-	sim_cm_receive(manager, &(struct sim_gsi_message){arrival->port, arrival->mad,
-							  &arrival->route, arrival->pkey});
+	sim_cm_receive(manager,
+		       &(struct sim_gsi_message){arrival->port, arrival->mad, &arrival->route,
+						 arrival->pkey, arrival->process});
 	sim_cm_spare(manager, arrival);
 	return true;
 }

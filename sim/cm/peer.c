@@ -7,7 +7,6 @@
  */
 #include "sim/cm/private.h"
 
-#include "sim/net/fabric.h"
 #include "sim/net/net.h"
 
 /* The interval of looks at the peers' processes if the way out does not report ended processes. */
@@ -21,20 +20,28 @@
 #define SETTLE_NS UINT64_C(1000000)
 #define LONG_NS	  UINT64_C(60000000000)
 
+/*
+ * A process that was stopped may find a message and the death of its sender at once. On a real machine, most programs
+ * have answered the message before its sender is killed. So the farewell of a dead peer waits up to ANSWER_NS for the
+ * answer of this side's program.
+ */
+#define ANSWER_NS UINT64_C(1000000000)
+
 /* The message that the kernel of a killed peer sends, by the state of this side. SIM_CM_NONE: none, or the
  * state has no step for it. */
 static const struct {
 	enum sim_cm_message message;
 	unsigned int reason; /* of a REJ; the status of a SIDR_REP */
+	bool is_asked;	     /* the program of this side is about to answer */
 } farewells[SIM_CM_STATES] = {
 	[SIM_CM_REQ_SENT] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
 	[SIM_CM_MRA_REQ_RCVD] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
-	[SIM_CM_REQ_RCVD] = {SIM_CM_REJ, SIM_CM_REJ_TIMEOUT},
-	[SIM_CM_MRA_REQ_SENT] = {SIM_CM_REJ, SIM_CM_REJ_TIMEOUT},
+	[SIM_CM_REQ_RCVD] = {SIM_CM_REJ, SIM_CM_REJ_TIMEOUT, true},
+	[SIM_CM_MRA_REQ_SENT] = {SIM_CM_REJ, SIM_CM_REJ_TIMEOUT, true},
 	[SIM_CM_REP_SENT] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
 	[SIM_CM_MRA_REP_RCVD] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
-	[SIM_CM_REP_RCVD] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
-	[SIM_CM_MRA_REP_SENT] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
+	[SIM_CM_REP_RCVD] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER, true},
+	[SIM_CM_MRA_REP_SENT] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER, true},
 	[SIM_CM_ESTABLISHED] = {SIM_CM_DREQ, 0},
 	[SIM_CM_DREQ_SENT] = {SIM_CM_DREP, 0},
 	[SIM_CM_SIDR_REQ_SENT] = {SIM_CM_SIDR_REP, SIM_CM_SIDR_REJECT},
@@ -76,13 +83,28 @@ static void take_farewell(struct sim_cm *cm)
 		    &(struct sim_gsi_message){cm->path.source, mad, &cm->path.route, cm->pkey});
 }
 
+/* Returns the time of the farewell of a dead peer, which has passed if the farewell does not wait. */
+static uint64_t farewell_ns(struct sim_cm *cm)
+{
+	if (!farewells[cm->state].is_asked)
+		return 0;
+	if (!cm->farewell_ns)
+		cm->farewell_ns = sim_clock_now_ns(&cm->engine->clock) + ANSWER_NS;
+	return cm->farewell_ns;
+}
+
+static void look_at(struct sim_cm_manager *manager, uint64_t when_ns)
+{
+	sim_timer_arm(&manager->engine->clock, &manager->watch, when_ns);
+}
+
 static void watch_again(struct sim_cm_manager *manager)
 {
-	struct sim_clock *clock = &manager->engine->clock;
+	const uint64_t now_ns = sim_clock_now_ns(&manager->engine->clock);
 
-	if (manager->watch_is_told && sim_clock_now_ns(clock) >= manager->watch_until_ns)
+	if (manager->watch_is_told && now_ns >= manager->watch_until_ns)
 		return;
-	sim_timer_arm(clock, &manager->watch, sim_clock_now_ns(clock) + manager->watch_wait_ns);
+	look_at(manager, now_ns + manager->watch_wait_ns);
 	if (manager->watch_is_told || manager->watch_wait_ns < WATCH_NS)
 		manager->watch_wait_ns *= 2;
 }
@@ -91,7 +113,8 @@ void sim_cm_look_at_peers(struct sim_timer *timer)
 {
 	struct sim_cm_manager *manager = (struct sim_cm_manager *)timer;
 	const struct sim_way_out *way = manager->engine->net->way;
-	uint64_t last = 0;
+	const uint64_t now_ns = sim_clock_now_ns(&manager->engine->clock);
+	uint64_t last = 0, next_ns = SIM_NEVER;
 	bool last_lives = true, any = false;
 	uint32_t cursor = 0;
 	struct sim_cm *cm;
@@ -103,13 +126,18 @@ void sim_cm_look_at_peers(struct sim_timer *timer)
 			last = cm->peer;
 			last_lives = way->lives(way->arg, last);
 		}
-		if (last_lives)
-			any = true;
-		else
+		if (!last_lives && farewell_ns(cm) <= now_ns) {
 			take_farewell(cm);
+			continue;
+		}
+		any = true;
+		if (!last_lives && cm->farewell_ns < next_ns)
+			next_ns = cm->farewell_ns;
 	}
 	if (any)
 		watch_again(manager);
+	if (next_ns < manager->watch.deadline_ns)
+		look_at(manager, next_ns);
 }
 
 void sim_cm_processes_ended(struct sim_engine *engine)
@@ -136,33 +164,15 @@ static void begin_watch(struct sim_cm_manager *manager, const struct sim_way_out
 	watch_again(manager);
 }
 
-static void watch(struct sim_cm *cm, const struct sim_gsi_target *target)
+void sim_cm_watch(struct sim_cm *cm, uint64_t process)
 {
-	struct sim_engine *engine = cm->engine;
-	const struct sim_way_out *way = engine->net->way;
+	const struct sim_way_out *way = cm->engine->net->way;
+	const uint64_t before = cm->peer;
 
-	cm->peer = 0;
-	if (!way || !way->server || !way->lives)
+	cm->peer = way && way->lives ? process : 0;
+	if (!cm->peer)
 		return;
-	sim_fabric_find_way(engine, &cm->path);
-	if (!cm->path.dest)
-		return;
-	cm->peer = way->server(way->arg, cm->path.dest->device, target);
-	if (cm->peer)
-		begin_watch(engine->cm, way);
-}
-
-void sim_cm_watch_peer(struct sim_cm *cm)
-{
-	watch(cm, &(struct sim_gsi_target){.kind = SIM_GSI_COMMUNICATION,
-					   .communication_id = cm->remote_id});
-}
-
-void sim_cm_watch_listener(struct sim_cm *cm)
-{
-	const struct sim_gsi_target target = sim_cm_request_target(cm->mad);
-
-	cm->peer = 0;
-	if (!sim_cm_find_listener(cm->engine->cm, NULL, &target))
-		watch(cm, &target);
+	cm->farewell_ns = 0;
+	if (cm->peer != before)
+		begin_watch(cm->engine->cm, way);
 }

@@ -18,6 +18,8 @@ struct sim_cm {
 	uint32_t local_id;
 	uint32_t remote_id; /* 0: not known */
 	uint64_t peer;	    /* the process of the peer, while this one watches it; 0: none */
+	/* The peer is dead, and its farewell waits until then for the answer of this side's program. 0: not known. */
+	uint64_t farewell_ns;
 	uint64_t transaction_id;
 
 	/* The path to the peer's QP 1. */
@@ -61,6 +63,7 @@ struct sim_cm_arrival {
 	struct sim_cm_arrival *next;
 	struct sim_port *port;
 	struct sim_route route;
+	uint64_t process;  /* the sender, as in struct sim_gsi_message */
 	uint64_t until_ns; /* of a request that waits for a listener: the end of the wait; else 0 */
 	uint16_t pkey;
 	uint8_t mad[SIM_MAD_BYTES];
@@ -172,12 +175,9 @@ void sim_cm_services_forget(struct sim_cm_manager *manager);
 
 /* --- peer.c --- */
 
-/* Watches the process that has the peer's communication ID. If the process dies, the communication takes the
- * message that a kernel would have sent. Watches nothing if the peer is in this process. */
-void sim_cm_watch_peer(struct sim_cm *cm);
-
-/* The same for the process that listens for the REQ or SIDR_REQ in cm->mad. */
-void sim_cm_watch_listener(struct sim_cm *cm);
+/* Watches the process that a request goes to, or that has sent a message; 0: watches none. If the process dies, or is
+ * dead, the communication takes the message that a kernel would have sent. */
+void sim_cm_watch(struct sim_cm *cm, uint64_t process);
 
 /* The function of the timer `watch`. */
 sim_timer_fn sim_cm_look_at_peers;

@@ -224,7 +224,6 @@ static void know_peer(struct sim_cm *cm, uint64_t ca_guid, uint32_t remote_id, u
 			 (struct sim_cm_key){ca_guid, remote_id});
 	sim_cm_index_add(&manager->by_remote_qpn, &cm->by_remote_qpn, cm,
 			 (struct sim_cm_key){ca_guid, remote_qpn});
-	sim_cm_watch_peer(cm);
 }
 
 static void take_rep(struct sim_cm *cm, const struct sim_gsi_message *message)
@@ -377,10 +376,12 @@ void sim_cm_step(struct sim_cm *cm, enum sim_cm_message kind, const struct sim_g
 {
 	step_fn *fn = steps[cm->state][kind];
 
-	if (fn)
-		fn(cm, message);
-	else
+	if (!fn) {
 		drop_in_state(cm, message);
+		return;
+	}
+	sim_cm_watch(cm, message->process);
+	fn(cm, message);
 }
 
 /* --- requests --- */
@@ -453,6 +454,7 @@ static void new_connection(struct sim_cm *cm, const struct sim_gsi_message *mess
 	sim_cm_enter(cm, SIM_CM_REQ_RCVD);
 	know_peer(cm, event.request.ca_guid, (uint32_t)get(message, SIM_CM_REQ_LOCAL_ID),
 		  event.request.qpn);
+	sim_cm_watch(cm, message->process);
 	offer(cm, message, &event, listener);
 }
 

@@ -96,9 +96,13 @@ static void new_transaction(struct sim_cm *cm)
 	cm->transaction_id = (uint64_t)cm->engine->cm->random << 32 | cm->local_id;
 }
 
+/* A request that is sent again may go to another process. */
 void sim_cm_repeat(struct sim_cm *cm)
 {
-	sim_gsi_send(cm->engine, &cm->path, cm->pkey, cm->mad);
+	const uint64_t process = sim_gsi_send(cm->engine, &cm->path, cm->pkey, cm->mad);
+
+	if (cm->state == SIM_CM_REQ_SENT || cm->state == SIM_CM_SIDR_REQ_SENT)
+		sim_cm_watch(cm, process);
 }
 
 /* Sends the message in cm->mad in a new state. */
@@ -196,7 +200,6 @@ int sim_cm_send_req(struct sim_cm *cm, struct sim_device *device,
 	sim_cm_write_req(cm, request, cm->mad);
 	put_private(cm->mad, SIM_CM_REQ, &request->private_data);
 	send_and_wait(cm, SIM_CM_REQ_SENT);
-	sim_cm_watch_listener(cm);
 	return 0;
 }
 
@@ -398,7 +401,6 @@ int sim_cm_send_sidr_req(struct sim_cm *cm, struct sim_device *device,
 	sim_mad_set(cm->mad, SIM_CM_SIDR_REQ_SERVICE_ID, query->service_id);
 	put_private(cm->mad, SIM_CM_SIDR_REQ, &query->private_data);
 	send_and_wait(cm, SIM_CM_SIDR_REQ_SENT);
-	sim_cm_watch_listener(cm);
 	return 0;
 }
 

@@ -115,10 +115,10 @@ static void refuse_frame(const struct sim_port *port, const uint8_t *frame, size
 	note_undecoded(port, frame_bytes, decode_errors[error].reason, &shown);
 }
 
-/* Gives a packet that has come to a port to its QP, or counts why no QP takes the packet. Returns the QP that has
- * the packet's QPN and has taken the packet, or NULL. */
+/* Gives a packet that has come to a port from a process to its QP, or counts why no QP takes the packet. Returns the QP
+ * that has the packet's QPN and has taken the packet, or NULL. */
 static struct sim_qp *admit(struct sim_port *port, const struct sim_packet *packet,
-			    const struct sim_route *route)
+			    const struct sim_route *route, uint64_t process)
 {
 	struct sim_device *device = port->device;
 	struct sim_qp *qp = sim_table_find(&device->qps, packet->dest_qpn);
@@ -129,7 +129,7 @@ static struct sim_qp *admit(struct sim_port *port, const struct sim_packet *pack
 		return NULL;
 	}
 	if (packet->dest_qpn == SIM_GSI_QPN && device->engine->net->gsi.receive) {
-		sim_gsi_arrive(port, packet, route);
+		sim_gsi_arrive(port, packet, route, process);
 		return NULL;
 	}
 	cause = sim_qp_take_packet(qp, port, packet, route);
@@ -146,7 +146,7 @@ void sim_arrival_packet(struct sim_port *port, const struct sim_packet *packet,
 	if (sim_arrival_is_misrouted(port, route))
 		refuse(port, NULL, packet, route, SIM_DISCARD_ADDRESS);
 	else
-		admit(port, packet, route);
+		admit(port, packet, route, 0);
 }
 
 enum sim_decode sim_arrival_decode(const struct sim_port *port, const uint8_t *frame,
@@ -158,7 +158,7 @@ enum sim_decode sim_arrival_decode(const struct sim_port *port, const uint8_t *f
 }
 
 void sim_arrival_frame(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-		       bool checked)
+		       bool checked, uint64_t process)
 {
 	struct sim_packet packet;
 	struct sim_route route;
@@ -174,7 +174,7 @@ void sim_arrival_frame(struct sim_port *port, const uint8_t *frame, size_t frame
 	else if (is_misaddressed(port, &route))
 		refuse(port, NULL, &packet, &route, SIM_DISCARD_ADDRESS);
 	else
-		admit(port, &packet, &route);
+		admit(port, &packet, &route, process);
 }
 
 static void refuse_bare(const struct sim_port *port, const struct sim_packet *packet,
@@ -216,7 +216,7 @@ __attribute__((noinline)) static void admit_by_inlet(struct sim_port *port, stru
 		refuse(port, NULL, packet, route, SIM_DISCARD_ADDRESS);
 		return;
 	}
-	qp = admit(port, packet, route);
+	qp = admit(port, packet, route, inlet->process);
 	if (qp && sim_qp_is_connected(qp))
 		*admitted_of(inlet, packet) = (struct sim_admitted){
 			.epoch = epoch,
@@ -333,6 +333,6 @@ int sim_net_inject(struct sim_port *port, const void *frame, size_t frame_bytes)
 		       sim_port_is_infiniband(port) ? SIM_FRAME_INFINIBAND : 0);
 	if (sim_watched(engine))
 		sim_notes_injected(port, copy, frame_bytes);
-	sim_arrival_frame(port, copy, frame_bytes, false);
+	sim_arrival_frame(port, copy, frame_bytes, false, 0);
 	return 0;
 }

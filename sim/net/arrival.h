@@ -19,9 +19,10 @@ struct sim_port;
 void sim_arrival_packet(struct sim_port *port, const struct sim_packet *packet,
 			const struct sim_route *route);
 
-/* A frame arrives at a port. checked: its checksums are known to be right, and the port does not compute them. */
+/* A frame arrives at a port. checked: its checksums are known to be right, and the port does not compute them.
+ * process: as sim_way_out_arrive() says. */
 void sim_arrival_frame(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-		       bool checked);
+		       bool checked, uint64_t process);
 
 /* The bytes of sim_packet_write_bare() arrive at a port. The inlet has the route of the packet. */
 void sim_arrival_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,

@@ -65,7 +65,7 @@ struct load {
 static void enter(const struct sim_path *path, const struct load *load)
 {
 	if (load->frame_bytes)
-		sim_arrival_frame(path->dest, load->frame, load->frame_bytes, false);
+		sim_arrival_frame(path->dest, load->frame, load->frame_bytes, false, 0);
 	else
 		sim_arrival_packet(path->dest, load->packet, &path->route);
 }

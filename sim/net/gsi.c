@@ -69,8 +69,8 @@ static bool leaves(struct sim_engine *engine, struct sim_path *path, const uint8
 	return path->beyond || receiver->process;
 }
 
-void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
-		  const uint8_t *mad)
+uint64_t sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
+		      const uint8_t *mad)
 {
 	struct sim_net *net = engine->net;
 	struct sim_gsi_receiver receiver;
@@ -82,11 +82,12 @@ void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pke
 		letter = sim_gsi_lines_add(&net->gsi_lines, &receiver);
 	if (!letter) {
 		send_now(engine, path, pkey, mad);
-		return;
+		return receiver.process;
 	}
 	letter->path = *path;
 	letter->pkey = pkey;
 	memcpy(letter->mad, mad, sizeof(letter->mad));
+	return receiver.process;
 }
 
 static bool send_letter(void *arg, const struct sim_gsi_receiver *receiver,
@@ -240,7 +241,7 @@ static bool read_mad(struct sim_engine *engine, const struct sim_packet *packet,
 }
 
 void sim_gsi_arrive(struct sim_port *port, const struct sim_packet *packet,
-		    const struct sim_route *route)
+		    const struct sim_route *route, uint64_t process)
 {
 	struct sim_engine *engine = port->device->engine;
 	const struct sim_gsi *gsi = &engine->net->gsi;
@@ -250,7 +251,8 @@ void sim_gsi_arrive(struct sim_port *port, const struct sim_packet *packet,
 
 	if (check_packet(port, packet, &cause, &why) && read_mad(engine, packet, mad) &&
 	    check_header(mad, &cause, &why))
-		gsi->receive(gsi->arg, &(struct sim_gsi_message){port, mad, route, packet->pkey});
+		gsi->receive(gsi->arg,
+			     &(struct sim_gsi_message){port, mad, route, packet->pkey, process});
 	else
 		drop(port, packet, route, cause, why);
 }

@@ -22,6 +22,7 @@ struct sim_gsi_message {
 	const uint8_t *mad; /* SIM_MAD_BYTES */
 	const struct sim_route *route;
 	uint16_t pkey;
+	uint64_t process; /* the sender, as sim_way_out_arrive() says */
 };
 
 /* Whom a message is for, where several processes have the port that it goes to. */
@@ -55,9 +56,10 @@ struct sim_gsi {
 void sim_gsi_set(struct sim_engine *engine, const struct sim_gsi *gsi);
 
 /* Sends a message from QP 1 of the path's port to QP 1 at its end. While the way out has no room for it, the
- * message waits (sim/net/gsi_line.h). */
-void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
-		  const uint8_t *mad);
+ * message waits (sim/net/gsi_line.h). Returns the process that the message is for, as sim_way_out.server() says; 0:
+ * this one, or one of another machine. */
+uint64_t sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
+		      const uint8_t *mad);
 
 /* Forgets the messages that wait for room. */
 void sim_gsi_forget(struct sim_engine *engine);
@@ -69,9 +71,9 @@ void sim_gsi_drop(const struct sim_gsi_message *message, enum sim_discard cause,
 /* Private to sim/net: sends the messages that have waited for room, if there is room. */
 void sim_gsi_release(struct sim_net *net);
 
-/* Private to sim/net: a packet to QP 1 has come to a port. */
+/* Private to sim/net: a packet to QP 1 has come to a port; process: as sim_way_out_arrive() says. */
 void sim_gsi_arrive(struct sim_port *port, const struct sim_packet *packet,
-		    const struct sim_route *route);
+		    const struct sim_route *route, uint64_t process);
 
 /* Private to sim/net: returns the process that takes a packet to QP 1 of a port; 0: this one. */
 uint64_t sim_gsi_server(const struct sim_net *net, const struct sim_port *port,

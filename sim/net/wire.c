@@ -175,7 +175,7 @@ static const uint8_t *settle(const uint8_t *bytes, size_t *length, bool read_twi
 }
 
 void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			bool checked)
+			bool checked, uint64_t process)
 {
 	const bool read_twice = !checked || sim_watched(port->device->engine);
 	uint8_t copy[SIM_FRAME_BYTES_MAX];
@@ -183,7 +183,7 @@ void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t fram
 	if (!sim_port_is_up(port))
 		return;
 	frame = settle(frame, &frame_bytes, read_twice, copy);
-	sim_arrival_frame(port, frame, frame_bytes, checked);
+	sim_arrival_frame(port, frame, frame_bytes, checked, process);
 }
 
 void sim_way_out_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,

@@ -92,7 +92,8 @@ struct sim_way_out {
 			   const struct sim_gsi_target *target);
 	/* Returns the number of messages to QP 1 that a process has room for, as room() does. */
 	unsigned int (*room_at)(void *arg, const struct sim_path *path, uint64_t process);
-	/* Returns true if a process that server() has returned lives. Makes a system call. NULL: always true. */
+	/* Returns true if a process lives that server() has returned or whose frame has come, or if frames of it
+	 * are still to come. Makes a system call. NULL: always true. */
 	bool (*lives)(void *arg, uint64_t process);
 	/* Asks the owner to call sim_cm_processes_ended() from now on when a process may have ended. Returns false
 	 * if the owner cannot: then the engine asks lives() again and again. NULL: always false. */
@@ -130,6 +131,7 @@ struct sim_admitted {
 /* A route by which packets come without their network headers. */
 struct sim_inlet {
 	struct sim_route route;
+	uint64_t process; /* as sim_way_out_arrive() says */
 	/* Private to sim/net: of an answer, and of a request. Zeros at first. */
 	struct sim_admitted admitted[2];
 };
@@ -158,9 +160,10 @@ size_t sim_departure_write(const struct sim_departure *departure, bool sealed, u
 size_t sim_departure_write_bare(const struct sim_departure *departure, uint8_t *room);
 
 /* A frame comes from outside to a port. `checked`: its checksums are right or left out, and are not
- * looked at. The frame goes to this engine's QPs only. */
+ * looked at. process: the sender, as sim_way_out.lives() knows it; 0: on another machine, whose processes nobody can
+ * watch. The frame goes to this engine's QPs only. */
 void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			bool checked);
+			bool checked, uint64_t process);
 
 /* Bytes of sim_departure_write_bare() come from outside to a port. The inlet has the route of an earlier frame. */
 void sim_way_out_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,

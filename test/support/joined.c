@@ -510,7 +510,7 @@ bool joined_take(struct joined_way *way)
 	block = malloc(frame->frame_bytes);
 	memcpy(block, frame->frame, frame->frame_bytes);
 	way->tail++;
-	sim_way_out_arrive(port_of(to, frame), block, frame->frame_bytes, frame->checked);
+	sim_way_out_arrive(port_of(to, frame), block, frame->frame_bytes, frame->checked, 0);
 	free(block);
 	return true;
 }

@@ -90,10 +90,11 @@ static inline void see(struct sim_port *port, const uint8_t *frame, size_t frame
 }
 
 void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked);
+			       bool checked, uint64_t process);
 void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked)
+			       bool checked, uint64_t process)
 {
+	(void)process;
 	see(port, frame, frame_bytes, checked);
 }
 

@@ -207,7 +207,7 @@ void test_qp_1_takes_each_message(void)
 
 		captured[i].packet.spans = &span;
 		TEST_ASSERT_EQUAL_HEX(SIM_PACKET_ACK_REQUEST, captured[i].packet.flags);
-		sim_gsi_arrive(port, &captured[i].packet, &captured[i].route);
+		sim_gsi_arrive(port, &captured[i].packet, &captured[i].route, 0);
 		TEST_ASSERT_EQUAL_UINT(i + 1, taken);
 	}
 	sim_gsi_set(talk.ends[1].sim, &own);

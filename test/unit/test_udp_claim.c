@@ -33,7 +33,7 @@ int __wrap_getifaddrs(struct ifaddrs **entries);
 void __real_freeifaddrs(struct ifaddrs *entries);
 void __wrap_freeifaddrs(struct ifaddrs *entries);
 void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked);
+			       bool checked, uint64_t process);
 void __wrap_sim_way_out_ready(struct sim_engine *engine);
 size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed,
 				  uint8_t *room);
@@ -80,8 +80,9 @@ void __wrap_freeifaddrs(struct ifaddrs *entries)
 }
 
 void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked)
+			       bool checked, uint64_t process)
 {
+	(void)process;
 	(void)frame;
 	(void)frame_bytes;
 	port->device->counters.received_packets += checked;

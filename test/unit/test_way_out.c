@@ -1641,7 +1641,7 @@ void test_a_frame_that_is_too_long(void)
 
 	open(&(struct engine_config){0});
 	port = &joined_side(&joined, 1)->device->ports[0];
-	sim_way_out_arrive(port, frame, sizeof(frame), false);
+	sim_way_out_arrive(port, frame, sizeof(frame), false, 0);
 	TEST_ASSERT_EQUAL_UINT64(1, port->device->counters.received_packets);
 	TEST_ASSERT_EQUAL_UINT64(1, port->device->counters.refused_packets);
 }

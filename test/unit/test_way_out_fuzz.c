@@ -87,7 +87,7 @@ static void arrive(unsigned int engine, const uint8_t *frame, size_t frame_bytes
 		return;
 	block = malloc(frame_bytes ? frame_bytes : 1);
 	memcpy(block, frame, frame_bytes);
-	sim_way_out_arrive(&device->ports[0], block, frame_bytes, checked);
+	sim_way_out_arrive(&device->ports[0], block, frame_bytes, checked, 0);
 	free(block);
 }
 

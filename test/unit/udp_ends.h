@@ -29,14 +29,15 @@ static union ibv_gid gid_a, gid_b;
 static uint8_t frame_sent[SIM_FRAME_BYTES_MAX];
 
 void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked);
+			       bool checked, uint64_t process);
 void __wrap_sim_way_out_ready(struct sim_engine *engine);
 size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed,
 				  uint8_t *room_for_frame);
 
 void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked)
+			       bool checked, uint64_t process)
 {
+	(void)process;
 	TEST_ASSERT_LESS_THAN(FRAMES_MAX, arrivals);
 	TEST_ASSERT_LESS_OR_EQUAL(sizeof(arrived[0].frame), frame_bytes);
 	arrived[arrivals].port = port;

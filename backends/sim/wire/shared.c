@@ -90,7 +90,8 @@ static bool shared_lives(void *arg, uint64_t process)
 {
 	struct shared *shared = arg;
 
-	if (!shared_is_attached(shared) || places_live(&shared->segment, process))
+	if (!shared_is_attached(shared) || places_live(&shared->segment, process) ||
+	    !shared_is_heard(shared, process))
 		return true;
 	places_bury(&shared->segment, process, SHARED_BURIAL_PATIENCE_NS);
 	return false;

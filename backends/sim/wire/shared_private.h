@@ -211,4 +211,7 @@ bool shared_lane(void *arg, const struct sim_path *path, uint32_t dest_qpn, stru
 bool shared_arrived(const struct wire *wire);
 bool shared_receive(struct wire *wire);
 
+/* Returns true if this process has taken all frames that a dead process has sent, and that can be taken. */
+bool shared_is_heard(const struct shared *shared, segment_id id);
+
 #endif

@@ -122,13 +122,14 @@ static void take_call(struct shared *shared, segment_id from, const struct ring_
 }
 
 /* Keeps the route of a frame. If the route cannot be read, its number is unknown from then on. */
-static void learn_received(struct inlets *inlets, const struct sim_port *port,
+static void learn_received(struct inward *in, const struct sim_port *port,
 			   const struct ring_slot *slot)
 {
+	struct inlets *inlets = &in->inlets;
 	struct sim_inlet *inlet = &inlets->inlets[slot->route];
 
 	inlets->known &= ~(1u << slot->route);
-	*inlet = (struct sim_inlet){0};
+	*inlet = (struct sim_inlet){.process = in->id};
 	if (sim_route_read(slot->frame, slot->frame_bytes, sim_port_is_infiniband(port),
 			   &inlet->route) == SIM_DECODE_OK)
 		inlets->known |= 1u << slot->route;
@@ -182,15 +183,27 @@ static void deliver(struct shared *shared, struct inward *in, const struct ring_
 		sim_way_out_relayed(port, in->id, slot->frame, slot->frame_bytes);
 		break;
 	case RING_WHOLE:
-		learn_received(&in->inlets, port, slot);
-		sim_way_out_arrive(port, slot->frame, slot->frame_bytes, true);
+		learn_received(in, port, slot);
+		sim_way_out_arrive(port, slot->frame, slot->frame_bytes, true, in->id);
 		break;
 	case RING_SEALED:
-		sim_way_out_arrive(port, slot->frame, slot->frame_bytes, false);
+		sim_way_out_arrive(port, slot->frame, slot->frame_bytes, false, in->id);
 		break;
 	default:
 		break;
 	}
+}
+
+bool shared_is_heard(const struct shared *shared, segment_id id)
+{
+	const struct inward *in = shared->in;
+
+	/* A ring may have come that is not mapped yet. */
+	if (news_of(shared) != shared->news && !shared->news_retry_ns)
+		return false;
+	while (in && (in->id != id || in->broken || ring_is_empty(&in->ring)))
+		in = in->next;
+	return !in;
 }
 
 /* Takes a batch of frames. Returns true if one came. */

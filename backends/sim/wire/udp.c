@@ -284,7 +284,7 @@ static bool arrive(struct udp_socket *socket, const struct udp_arrival *arrival)
 			return awaited;
 	}
 	/* If the ICRC is wrong, the decoder finds out why, and counts that. */
-	sim_way_out_arrive(&socket->device->ports[0], frame, frame_bytes, checked);
+	sim_way_out_arrive(&socket->device->ports[0], frame, frame_bytes, checked, 0);
 	return awaited;
 }
 
