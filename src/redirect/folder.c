@@ -4,6 +4,7 @@
 #include "src/redirect/redirect.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -79,7 +80,7 @@ static bool choose_names(const char *plain, const char *names[NAMES])
 	return count > 0;
 }
 
-/* Remembers an open folder if names are to be added to it. */
+/* Remembers an open folder if names are to be added to it. errno may change. */
 static __attribute__((noinline)) void note(const char *path, const DIR *folder)
 {
 	struct reading *reading;
@@ -133,8 +134,12 @@ EXPORT DIR *opendir(const char *path)
 	if (redirect_concerns(path))
 		return opendir_elsewhere(path);
 	folder = REAL(opendir)(path);
-	if (folder && may_be_shared(path))
+	if (folder && may_be_shared(path)) {
+		const int err = errno;
+
 		note(path, folder);
+		errno = err;
+	}
 	return folder;
 }
 

@@ -4,6 +4,7 @@
  * shortened to the path that the program knows; before it goes back to libc, the path is restored.
  */
 #include "src/base/fork.h"
+#include "src/guard/readable.h"
 #include "src/redirect/redirect.h"
 
 #include <errno.h>
@@ -74,11 +75,16 @@ static void forget(const void *fts)
 	free(walk);
 }
 
+/* Returns true if a path may be that of a device's file. An array that cannot be read to its end is libc's. */
 static bool concerns_any(char *const *paths)
 {
-	while (*paths)
-		if (redirect_concerns(*paths++))
-			return true;
+	bool any = false;
+
+	for (; guard_is_readable(paths, sizeof(*paths)); paths++) {
+		if (!*paths)
+			return any;
+		any = any || redirect_concerns(*paths);
+	}
 	return false;
 }
 

@@ -26,7 +26,8 @@ static ssize_t target_back(char *target, ssize_t length)
 	return (ssize_t)shorter;
 }
 
-#define READLINK(name, folder, parameters, arguments)                         \
+/* A @size above @room is libc's, which ends the program. */
+#define READLINK(name, folder, parameters, arguments, room)                   \
 	static __attribute__((noinline)) ssize_t name##_elsewhere parameters; \
 	static ssize_t name##_elsewhere parameters                            \
 	{                                                                     \
@@ -34,7 +35,7 @@ static ssize_t target_back(char *target, ssize_t length)
 		char buffer[PATH_MAX];                                        \
                                                                               \
 		path = redirect_path(folder, path, buffer);                   \
-		if (redirect_character_device(path) >= 0) {                   \
+		if (redirect_character_device(path) >= 0 && size <= (room)) { \
 			errno = EINVAL;                                       \
 			return -1;                                            \
 		}                                                             \
@@ -48,14 +49,15 @@ static ssize_t target_back(char *target, ssize_t length)
 		return target_back(target, next arguments);                   \
 	}
 
-READLINK(readlink, AT_FDCWD, (const char *path, char *target, size_t size), (path, target, size))
+READLINK(readlink, AT_FDCWD, (const char *path, char *target, size_t size), (path, target, size),
+	 size)
 READLINK(readlinkat, folder, (int folder, const char *path, char *target, size_t size),
-	 (folder, path, target, size))
+	 (folder, path, target, size), size)
 READLINK(__readlink_chk, AT_FDCWD, (const char *path, char *target, size_t size, size_t room),
-	 (path, target, size, room))
+	 (path, target, size, room), room)
 READLINK(__readlinkat_chk, folder,
 	 (int folder, const char *path, char *target, size_t size, size_t room),
-	 (folder, path, target, size, room))
+	 (folder, path, target, size, room), room)
 
 /* Shortens a path that a function returns. */
 static char *path_back(char *path)
@@ -75,32 +77,33 @@ static char *name_device(int number, char *resolved)
 	return resolved ? strcpy(resolved, path) : strdup(path);
 }
 
-#define REALPATH(name, parameters, arguments, resolved)                     \
-	static __attribute__((noinline)) char *name##_elsewhere parameters; \
-	static char *name##_elsewhere parameters                            \
-	{                                                                   \
-		NEXT(name);                                                 \
-		char buffer[PATH_MAX];                                      \
-		int number;                                                 \
-                                                                            \
-		path = redirect_path(AT_FDCWD, path, buffer);               \
-		number = redirect_character_device(path);                   \
-		if (number >= 0 && !REAL(access)(path, F_OK))               \
-			return name_device(number, resolved);               \
-		return path_back(next arguments);                           \
-	}                                                                   \
-	EXPORT char *name parameters                                        \
-	{                                                                   \
-		NEXT(name);                                                 \
-		if (redirect_concerns(path))                                \
-			return name##_elsewhere arguments;                  \
-		return path_back(next arguments);                           \
+/* A @room below PATH_MAX is libc's, which ends the program. */
+#define REALPATH(name, parameters, arguments, resolved, room)                       \
+	static __attribute__((noinline)) char *name##_elsewhere parameters;         \
+	static char *name##_elsewhere parameters                                    \
+	{                                                                           \
+		NEXT(name);                                                         \
+		char buffer[PATH_MAX];                                              \
+		int number;                                                         \
+                                                                                    \
+		path = redirect_path(AT_FDCWD, path, buffer);                       \
+		number = redirect_character_device(path);                           \
+		if (number >= 0 && (room) >= PATH_MAX && !REAL(access)(path, F_OK)) \
+			return name_device(number, resolved);                       \
+		return path_back(next arguments);                                   \
+	}                                                                           \
+	EXPORT char *name parameters                                                \
+	{                                                                           \
+		NEXT(name);                                                         \
+		if (redirect_concerns(path))                                        \
+			return name##_elsewhere arguments;                          \
+		return path_back(next arguments);                                   \
 	}
 
-REALPATH(realpath, (const char *path, char *resolved), (path, resolved), resolved)
+REALPATH(realpath, (const char *path, char *resolved), (path, resolved), resolved, PATH_MAX)
 REALPATH(__realpath_chk, (const char *path, char *resolved, size_t room), (path, resolved, room),
-	 resolved)
-REALPATH(canonicalize_file_name, (const char *path), (path), NULL)
+	 resolved, room)
+REALPATH(canonicalize_file_name, (const char *path), (path), NULL, PATH_MAX)
 
 /* --- the working directory --- */
 

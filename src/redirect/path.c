@@ -2,6 +2,8 @@
 /* Finds out which paths lead to files of a device, and where these files are. */
 #include "src/redirect/redirect.h"
 
+#include "src/guard/readable.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,6 +28,14 @@ static const char *root_of(const char *path)
 		if (!strcmp(path, roots[i]))
 			return roots[i];
 	return NULL;
+}
+
+bool redirect_concerns(const char *path)
+{
+	const ssize_t length = guard_string_length(path, PATH_MAX);
+
+	return length > 0 && length < PATH_MAX &&
+	       (strstr(path, "infiniband") || strstr(path, "uverbs"));
 }
 
 /* An absolute path that is read part by part. */

@@ -42,11 +42,9 @@
 
 /* --- path.c --- */
 
-/* Returns true if the path may be that of a device's file. */
-static inline bool redirect_concerns(const char *path)
-{
-	return path && (strstr(path, "infiniband") || strstr(path, "uverbs"));
-}
+/* Returns true if the path may be that of a device's file. A path that cannot be read, such as NULL, is libc's: the
+ * kernel answers EFAULT. The functions below need a path for which this function returned true. */
+bool redirect_concerns(const char *path);
 
 /*
  * Returns the redirected path, in @buffer of PATH_MAX bytes, or @path itself if it is not redirected. @folder is a

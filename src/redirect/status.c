@@ -48,9 +48,9 @@ static bool is_marked(int fd, dev_t device, int *number)
 /*
  * Defines a function that returns the status of a path. For a character device it returns the status of the file
  * that stands for the device, with the device number that the kernel gives to uverbsN. That file is a symbolic
- * link, so the function @followed, which follows links, is called.
+ * link, so the function @followed is called with @following: it follows links.
  */
-#define STATUS(name, folder, parameters, arguments, followed)             \
+#define STATUS(name, folder, parameters, arguments, followed, following)  \
 	static __attribute__((noinline)) int name##_elsewhere parameters; \
 	static inline int name##_plainly parameters                       \
 	{                                                                 \
@@ -68,7 +68,7 @@ static bool is_marked(int fd, dev_t device, int *number)
 		number = redirect_character_device(path);                 \
 		if (number < 0)                                           \
 			return name##_plainly arguments;                  \
-		result = next arguments;                                  \
+		result = next following;                                  \
 		if (!result)                                              \
 			status->st_rdev = UVERBS(number);                 \
 		return result;                                            \
@@ -80,35 +80,35 @@ static bool is_marked(int fd, dev_t device, int *number)
 		return name##_plainly arguments;                          \
 	}
 
-STATUS(stat, AT_FDCWD, (const char *path, struct stat *status), (path, status), stat)
-STATUS(stat64, AT_FDCWD, (const char *path, struct stat64 *status), (path, status), stat64)
-STATUS(lstat, AT_FDCWD, (const char *path, struct stat *status), (path, status), stat)
-STATUS(lstat64, AT_FDCWD, (const char *path, struct stat64 *status), (path, status), stat64)
+STATUS(stat, AT_FDCWD, (const char *path, struct stat *status), (path, status), stat,
+       (path, status))
+STATUS(stat64, AT_FDCWD, (const char *path, struct stat64 *status), (path, status), stat64,
+       (path, status))
+STATUS(lstat, AT_FDCWD, (const char *path, struct stat *status), (path, status), stat,
+       (path, status))
+STATUS(lstat64, AT_FDCWD, (const char *path, struct stat64 *status), (path, status), stat64,
+       (path, status))
 STATUS(__xstat, AT_FDCWD, (int version, const char *path, struct stat *status),
-       (version, path, status), __xstat)
+       (version, path, status), __xstat, (version, path, status))
 STATUS(__xstat64, AT_FDCWD, (int version, const char *path, struct stat64 *status),
-       (version, path, status), __xstat64)
+       (version, path, status), __xstat64, (version, path, status))
 STATUS(__lxstat, AT_FDCWD, (int version, const char *path, struct stat *status),
-       (version, path, status), __xstat)
+       (version, path, status), __xstat, (version, path, status))
 STATUS(__lxstat64, AT_FDCWD, (int version, const char *path, struct stat64 *status),
-       (version, path, status), __xstat64)
-
-/* Returns the flags without AT_SYMLINK_NOFOLLOW if the path is a character device's. */
-static int followed(int flags, const char *path)
-{
-	return redirect_character_device(path) < 0 ? flags : flags & ~AT_SYMLINK_NOFOLLOW;
-}
-
+       (version, path, status), __xstat64, (version, path, status))
 STATUS(fstatat, folder, (int folder, const char *path, struct stat *status, int flags),
-       (folder, path, status, followed(flags, path)), fstatat)
+       (folder, path, status, flags), fstatat, (folder, path, status, flags & ~AT_SYMLINK_NOFOLLOW))
 STATUS(fstatat64, folder, (int folder, const char *path, struct stat64 *status, int flags),
-       (folder, path, status, followed(flags, path)), fstatat64)
+       (folder, path, status, flags), fstatat64,
+       (folder, path, status, flags & ~AT_SYMLINK_NOFOLLOW))
 STATUS(__fxstatat, folder,
        (int version, int folder, const char *path, struct stat *status, int flags),
-       (version, folder, path, status, followed(flags, path)), __fxstatat)
+       (version, folder, path, status, flags), __fxstatat,
+       (version, folder, path, status, flags & ~AT_SYMLINK_NOFOLLOW))
 STATUS(__fxstatat64, folder,
        (int version, int folder, const char *path, struct stat64 *status, int flags),
-       (version, folder, path, status, followed(flags, path)), __fxstatat64)
+       (version, folder, path, status, flags), __fxstatat64,
+       (version, folder, path, status, flags & ~AT_SYMLINK_NOFOLLOW))
 
 /* Defines a function that returns the status of a descriptor. */
 #define FSTATUS(name, parameters, arguments)                            \
@@ -136,7 +136,9 @@ static __attribute__((noinline)) int statx_elsewhere(int folder, const char *pat
 
 	path = redirect_path(folder, path, buffer);
 	number = redirect_character_device(path);
-	result = REAL(statx)(folder, path, followed(flags, path), mask, status);
+	if (number >= 0)
+		flags &= ~AT_SYMLINK_NOFOLLOW;
+	result = REAL(statx)(folder, path, flags, mask, status);
 	if (!result && number >= 0) {
 		status->stx_rdev_major = FILES_UVERBS_MAJOR;
 		status->stx_rdev_minor = FILES_UVERBS_MINOR + (unsigned int)number;

@@ -5,11 +5,11 @@
 
 #include "src/wait/wait.h"
 
+#include "src/guard/readable.h"
 #include "src/wait/next.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/single_threaded.h>
@@ -104,9 +104,41 @@ static int ns_to_ms(uint64_t ns)
 	return ns == NEVER ? -1 : ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
-static uint64_t timespec_to_ns(const struct timespec *time)
+/* Returns NEVER for a time beyond the clock's end. */
+static uint64_t sum_ns(uint64_t count, uint64_t unit_ns, uint64_t more_ns)
 {
-	return time ? (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec : NEVER;
+	uint64_t ns;
+
+	if (__builtin_mul_overflow(count, unit_ns, &ns) || __builtin_add_overflow(ns, more_ns, &ns))
+		return NEVER;
+	return ns;
+}
+
+/* Reads the timeout of a call, which may be NULL. Returns false for one that libc and the kernel refuse. */
+static bool read_timespec(const struct timespec *time, uint64_t *timeout_ns)
+{
+	*timeout_ns = NEVER;
+	if (!time)
+		return true;
+	if (!guard_is_readable(time, sizeof(*time)) || time->tv_sec < 0 || time->tv_nsec < 0 ||
+	    time->tv_nsec >= 1000000000)
+		return false;
+	*timeout_ns = sum_ns((uint64_t)time->tv_sec, 1000000000, (uint64_t)time->tv_nsec);
+	return true;
+}
+
+/* The same for select(2), where tv_usec may be a second or more; glibc refuses a sum that overflows. */
+static bool read_timeval(const struct timeval *time, uint64_t *timeout_ns)
+{
+	*timeout_ns = NEVER;
+	if (!time)
+		return true;
+	if (!guard_is_readable(time, sizeof(*time)) || time->tv_sec < 0 || time->tv_usec < 0 ||
+	    time->tv_usec / 1000000 > INT64_MAX - time->tv_sec)
+		return false;
+	*timeout_ns = sum_ns((uint64_t)time->tv_usec, 1000,
+			     sum_ns((uint64_t)time->tv_sec, 1000000000, 0));
+	return true;
 }
 
 /* Returns NULL for NEVER. */
@@ -114,11 +146,6 @@ static struct timespec *ns_to_timespec(uint64_t ns, struct timespec *time)
 {
 	*time = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 	return ns == NEVER ? NULL : time;
-}
-
-static bool is_valid(const struct timespec *time)
-{
-	return !time || (time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < 1000000000);
 }
 
 /* --- poll(2) --- */
@@ -177,18 +204,17 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeou
 {
 	NEXT(ppoll);
 	struct poll_wait self = {
-		.wait = {.timeout_ns = timespec_to_ns(timeout), .call = call_ppoll},
-		.fds = fds,
-		.count = count,
-		.mask = mask,
-		.ppoll = next};
-	const struct wait_world *world =
-		is_valid(timeout) ? world_of_poll(&self.wait, fds, count) : NULL;
+		.wait.call = call_ppoll, .fds = fds, .count = count, .mask = mask, .ppoll = next};
+	const struct wait_world *world = world_of_poll(&self.wait, fds, count);
 
-	return world ? wait_for(world, &self.wait) : next(fds, count, timeout, mask);
+	return world && read_timespec(timeout, &self.wait.timeout_ns)
+		       ? wait_for(world, &self.wait)
+		       : next(fds, count, timeout, mask);
 }
 
-/* Programs that were compiled with _FORTIFY_SOURCE call these instead of poll() and ppoll(). */
+/* Programs that were compiled with _FORTIFY_SOURCE call these instead of poll() and ppoll(). __chk_fail() is libc's:
+ * it ends the program. */
+__attribute__((noreturn)) void __chk_fail(void);
 int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t bytes);
 int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
 		const sigset_t *mask, size_t bytes);
@@ -196,7 +222,7 @@ int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout
 EXPORT int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t bytes)
 {
 	if (bytes / sizeof(*fds) < count)
-		abort();
+		__chk_fail();
 	return poll(fds, count, timeout);
 }
 
@@ -204,7 +230,7 @@ EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *
 		       const sigset_t *mask, size_t bytes)
 {
 	if (bytes / sizeof(*fds) < count)
-		abort();
+		__chk_fail();
 	return ppoll(fds, count, timeout, mask);
 }
 
@@ -214,7 +240,9 @@ struct select_wait {
 	struct wait wait;
 	int count;
 	fd_set *sets[3];
-	fd_set wanted[3];
+	fd_set wanted[3]; /* what the program has put into the sets */
+	size_t set_bytes; /* of each set: a program may have less memory than an fd_set */
+	bool written;	  /* true after libc has written to the sets */
 	const sigset_t *mask;
 	__typeof__(&select) select;
 	__typeof__(&pselect) pselect;
@@ -228,9 +256,10 @@ static void call_select(struct wait *wait, uint64_t real_ns)
 	struct timespec precise;
 	fd_set *const *sets = self->sets;
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; self->written && i < 3; i++)
 		if (sets[i])
-			*sets[i] = self->wanted[i];
+			memcpy(sets[i], &self->wanted[i], self->set_bytes);
+	self->written = true;
 	wait->result = self->select ? self->select(self->count, sets[0], sets[1], sets[2],
 						   real_ns == NEVER ? NULL : &time)
 				    : self->pselect(self->count, sets[0], sets[1], sets[2],
@@ -242,15 +271,20 @@ static void call_select(struct wait *wait, uint64_t real_ns)
 static const struct wait_world *world_of_select(struct select_wait *self)
 {
 	const struct wait_world *world = wait_world();
-	const fd_set *const sets[3] = {self->sets[0], self->sets[1], self->sets[2]};
 
 	self->wait.set.fd = -1;
-	if (!world || !world->has_fd(-1) || self->count > FD_SETSIZE)
+	if (!world || !world->has_fd(-1) || self->count <= 0 || self->count > FD_SETSIZE)
 		return NULL;
-	for (int i = 0; i < 3; i++)
-		if (sets[i])
-			self->wanted[i] = *sets[i];
-	wait_set_add_select(&self->wait.set, world, self->count, sets);
+	self->set_bytes =
+		((size_t)self->count + NFDBITS - 1) / NFDBITS * sizeof(self->wanted[0].fds_bits[0]);
+	for (int i = 0; i < 3; i++) {
+		if (!self->sets[i])
+			continue;
+		if (!guard_is_readable(self->sets[i], self->set_bytes))
+			return NULL;
+		memcpy(&self->wanted[i], self->sets[i], self->set_bytes);
+	}
+	wait_set_add_select(&self->wait.set, world, self->count, self->wanted);
 	return self->wait.set.fd >= 0 ? world : NULL;
 }
 
@@ -263,16 +297,17 @@ EXPORT int select(int count, fd_set *reads, fd_set *writes, fd_set *excepts,
 				   .sets = {reads, writes, excepts},
 				   .select = next};
 	const struct wait_world *world = world_of_select(&self);
+	struct timeval left = {0, 0};
 
-	if (!world || (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
+	if (!world || !read_timeval(timeout, &self.wait.timeout_ns))
 		return next(count, reads, writes, excepts, timeout);
-	self.wait.timeout_ns =
-		timeout ? (uint64_t)timeout->tv_sec * 1000000000 + (uint64_t)timeout->tv_usec * 1000
-			: NEVER;
-	wait_for(world, &self.wait);
+	if (timeout)
+		left = *timeout;
 	/* Linux writes the time that is left. It is 0 after a timeout; other results keep the program's value. */
-	if (timeout && !self.wait.result)
-		*timeout = (struct timeval){0, 0};
+	if (!wait_for(world, &self.wait))
+		left = (struct timeval){0, 0};
+	if (timeout)
+		*timeout = left;
 	return self.wait.result;
 }
 
@@ -280,16 +315,16 @@ EXPORT int pselect(int count, fd_set *reads, fd_set *writes, fd_set *excepts,
 		   const struct timespec *timeout, const sigset_t *mask)
 {
 	NEXT(pselect);
-	struct select_wait self = {
-		.wait = {.timeout_ns = timespec_to_ns(timeout), .call = call_select},
-		.count = count,
-		.sets = {reads, writes, excepts},
-		.mask = mask,
-		.pselect = next};
-	const struct wait_world *world = is_valid(timeout) ? world_of_select(&self) : NULL;
+	struct select_wait self = {.wait.call = call_select,
+				   .count = count,
+				   .sets = {reads, writes, excepts},
+				   .mask = mask,
+				   .pselect = next};
+	const struct wait_world *world = world_of_select(&self);
 
-	return world ? wait_for(world, &self.wait)
-		     : next(count, reads, writes, excepts, timeout, mask);
+	return world && read_timespec(timeout, &self.wait.timeout_ns)
+		       ? wait_for(world, &self.wait)
+		       : next(count, reads, writes, excepts, timeout, mask);
 }
 
 /* --- epoll_wait(2) --- */
@@ -361,14 +396,15 @@ EXPORT int epoll_pwait2(int fd, struct epoll_event *events, int count,
 			const struct timespec *timeout, const sigset_t *mask)
 {
 	NEXT(epoll_pwait2);
-	struct epoll_wait_call self = {
-		.wait = {.timeout_ns = timespec_to_ns(timeout), .call = call_epoll},
-		.fd = fd,
-		.events = events,
-		.count = count,
-		.mask = mask,
-		.epoll_pwait = REAL(epoll_pwait)};
-	const struct wait_world *world = is_valid(timeout) ? world_of_epoll(&self.wait, fd) : NULL;
+	struct epoll_wait_call self = {.wait.call = call_epoll,
+				       .fd = fd,
+				       .events = events,
+				       .count = count,
+				       .mask = mask,
+				       .epoll_pwait = REAL(epoll_pwait)};
+	const struct wait_world *world = world_of_epoll(&self.wait, fd);
 
-	return world ? wait_for(world, &self.wait) : next(fd, events, count, timeout, mask);
+	return world && read_timespec(timeout, &self.wait.timeout_ns)
+		       ? wait_for(world, &self.wait)
+		       : next(fd, events, count, timeout, mask);
 }

@@ -44,6 +44,6 @@ void wait_set_add(struct wait_set *set, const struct wait_world *world, int fd);
 void wait_set_add_poll(struct wait_set *set, const struct wait_world *world,
 		       const struct pollfd *fds, nfds_t count);
 void wait_set_add_select(struct wait_set *set, const struct wait_world *world, int count,
-			 const fd_set *const sets[3]);
+			 const fd_set sets[3]);
 
 #endif
