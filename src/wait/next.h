@@ -5,17 +5,24 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* The definition behind this library's: libc's, or that of a sanitizer. It is looked up once. */
-#define REAL(name)                                             \
-	({                                                     \
-		static void *next_;                            \
-		(__typeof__(&(name)))wait_next(&next_, #name); \
+/* A function of libc. Its alignment is its size, so that the section is an array. */
+struct wait_next {
+	const char *symbol;
+	void *definition; /* behind this library's; NULL: not looked up yet */
+} __attribute__((aligned(2 * sizeof(void *))));
+
+/* The definition behind this library's: libc's, or that of a sanitizer. It is looked up when the library is loaded. */
+#define REAL(name)                                                                        \
+	({                                                                                \
+		static struct wait_next next_                                             \
+			__attribute__((section("libc_next"), used)) = {#name, (void *)0}; \
+		(__typeof__(&(name)))wait_next(&next_);                                   \
 	})
 
 /* Declares `next`, that definition. */
 #define NEXT(name) __typeof__(&(name)) next = REAL(name)
 
-/* Returns the next definition of a symbol, and keeps it in *found. Any thread may call it. */
-void *wait_next(void **found, const char *symbol);
+/* Returns the definition behind this library's. Any thread may call it, and any signal handler. */
+void *wait_next(struct wait_next *next);
 
 #endif /* SRC_WAIT_NEXT_H */

@@ -7,13 +7,21 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define STEP 64 /* descriptors by which the table grows at least */
+#define CAPACITY_MIN 64
 
-static struct {
-	pthread_mutex_t mutex;
-	void **owners; /* by the number of the descriptor */
+/* The owners by the number of the descriptor. */
+struct owners {
+	struct owners *
+		before; /* smaller, and out of use; never freed, because a reader may still have it */
 	int capacity;
-	_Atomic int count; /* read without the mutex: most processes have none */
+	void *_Atomic by_fd[];
+};
+
+/* Readers take no lock: poll(2) asks for an owner, and signal handlers may call poll(2). */
+static struct {
+	pthread_mutex_t mutex; /* of writers */
+	struct owners *_Atomic owners;
+	_Atomic int count; /* most processes have none */
 } table = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void lock(void)
@@ -36,18 +44,21 @@ __attribute__((constructor)) static void watch_fork(void)
 /* Returns false if there is no memory. */
 static bool grow(int fd)
 {
-	const int capacity = fd + STEP;
-	void **owners;
+	struct owners *before = table.owners, *owners;
+	int capacity = before ? before->capacity : CAPACITY_MIN;
 
-	if (fd < table.capacity)
+	if (before && fd < capacity)
 		return true;
-	owners = realloc(table.owners, (size_t)capacity * sizeof(*owners));
+	while (capacity <= fd)
+		capacity *= 2;
+	owners = calloc(1, sizeof(*owners) + (size_t)capacity * sizeof(owners->by_fd[0]));
 	if (!owners)
 		return false;
-	for (int i = table.capacity; i < capacity; i++)
-		owners[i] = NULL;
+	owners->before = before;
+	owners->capacity = capacity;
+	for (int i = 0; before && i < before->capacity; i++)
+		owners->by_fd[i] = before->by_fd[i];
 	table.owners = owners;
-	table.capacity = capacity;
 	return true;
 }
 
@@ -58,7 +69,7 @@ int descriptor_enter(int fd, void *owner)
 	lock();
 	room = grow(fd);
 	if (room) {
-		table.owners[fd] = owner;
+		table.owners->by_fd[fd] = owner;
 		table.count++;
 	}
 	unlock();
@@ -70,8 +81,8 @@ void descriptor_leave(int fd)
 	if (!atomic_load_explicit(&table.count, memory_order_relaxed) || fd < 0)
 		return;
 	lock();
-	if (fd < table.capacity && table.owners[fd]) {
-		table.owners[fd] = NULL;
+	if (descriptor_owner(fd)) {
+		table.owners->by_fd[fd] = NULL;
 		table.count--;
 	}
 	unlock();
@@ -84,13 +95,7 @@ bool descriptor_any(void)
 
 void *descriptor_owner(int fd)
 {
-	void *owner = NULL;
+	struct owners *owners = table.owners;
 
-	if (!atomic_load_explicit(&table.count, memory_order_relaxed) || fd < 0)
-		return NULL;
-	lock();
-	if (fd < table.capacity)
-		owner = table.owners[fd];
-	unlock();
-	return owner;
+	return owners && fd >= 0 && fd < owners->capacity ? owners->by_fd[fd] : NULL;
 }

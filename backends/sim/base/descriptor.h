@@ -17,7 +17,7 @@ void descriptor_leave(int fd);
 /* Returns true if the table has a descriptor. */
 bool descriptor_any(void);
 
-/* Returns the owner; NULL: the table does not have the descriptor. */
+/* Returns the owner; NULL: the table does not have the descriptor. A signal handler may call it. */
 void *descriptor_owner(int fd);
 
 #endif
