@@ -3,7 +3,9 @@
 #include "src/redirect/redirect.h"
 
 #include "src/files/plant.h"
+#include "src/guard/readable.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -31,16 +33,29 @@ int __fxstatat64(int version, int folder, const char *path, struct stat64 *statu
  */
 void redirect_mark_character_device(int fd, int number)
 {
-	fcntl(fd, F_SETSIG, number + 1);
+	const int err = errno;
+
+	fcntl(fd, F_SETSIG, number + 1); /* fails if the file was opened with O_PATH */
+	errno = err;
 }
 
 /* Returns true if the open file is marked, and sets *number. @device is its st_rdev. */
 static bool is_marked(int fd, dev_t device, int *number)
 {
+	const int err = errno;
+
 	if (device != DEV_FULL)
 		return false;
 	*number = fcntl(fd, F_GETSIG) - 1;
+	errno = err;
 	return *number >= 0;
+}
+
+/* The same for a path below @folder: an empty path, or NULL, is @folder itself (AT_EMPTY_PATH of openat(2)). */
+static bool is_marked_below(int folder, const char *path, dev_t device, int *number)
+{
+	return device == DEV_FULL && guard_string_length(path, 1) <= 0 &&
+	       is_marked(folder, device, number);
 }
 
 #define UVERBS(number) makedev(FILES_UVERBS_MAJOR, FILES_UVERBS_MINOR + (unsigned int)(number))
@@ -50,34 +65,38 @@ static bool is_marked(int fd, dev_t device, int *number)
  * that stands for the device, with the device number that the kernel gives to uverbsN. That file is a symbolic
  * link, so the function @followed is called with @following: it follows links.
  */
-#define STATUS(name, folder, parameters, arguments, followed, following)  \
-	static __attribute__((noinline)) int name##_elsewhere parameters; \
-	static inline int name##_plainly parameters                       \
-	{                                                                 \
-		NEXT(name);                                               \
-                                                                          \
-		return next arguments;                                    \
-	}                                                                 \
-	static int name##_elsewhere parameters                            \
-	{                                                                 \
-		NEXT(followed);                                           \
-		char buffer[PATH_MAX];                                    \
-		int number, result;                                       \
-                                                                          \
-		path = redirect_path(folder, path, buffer);               \
-		number = redirect_character_device(path);                 \
-		if (number < 0)                                           \
-			return name##_plainly arguments;                  \
-		result = next following;                                  \
-		if (!result)                                              \
-			status->st_rdev = UVERBS(number);                 \
-		return result;                                            \
-	}                                                                 \
-	EXPORT int name parameters                                        \
-	{                                                                 \
-		if (redirect_concerns(path))                              \
-			return name##_elsewhere arguments;                \
-		return name##_plainly arguments;                          \
+#define STATUS(name, folder, parameters, arguments, followed, following)                \
+	static __attribute__((noinline)) int name##_elsewhere parameters;               \
+	static inline int name##_plainly parameters                                     \
+	{                                                                               \
+		NEXT(name);                                                             \
+		const int result = next arguments;                                      \
+		int number;                                                             \
+                                                                                        \
+		if (!result && is_marked_below(folder, path, status->st_rdev, &number)) \
+			status->st_rdev = UVERBS(number);                               \
+		return result;                                                          \
+	}                                                                               \
+	static int name##_elsewhere parameters                                          \
+	{                                                                               \
+		NEXT(followed);                                                         \
+		char buffer[PATH_MAX];                                                  \
+		int number, result;                                                     \
+                                                                                        \
+		path = redirect_path(folder, path, buffer);                             \
+		number = redirect_character_device(path);                               \
+		if (number < 0)                                                         \
+			return name##_plainly arguments;                                \
+		result = next following;                                                \
+		if (!result)                                                            \
+			status->st_rdev = UVERBS(number);                               \
+		return result;                                                          \
+	}                                                                               \
+	EXPORT int name parameters                                                      \
+	{                                                                               \
+		if (redirect_concerns(path))                                            \
+			return name##_elsewhere arguments;                              \
+		return name##_plainly arguments;                                        \
 	}
 
 STATUS(stat, AT_FDCWD, (const char *path, struct stat *status), (path, status), stat,
@@ -128,6 +147,12 @@ FSTATUS(fstat64, (int fd, struct stat64 *status), (fd, status))
 FSTATUS(__fxstat, (int version, int fd, struct stat *status), (version, fd, status))
 FSTATUS(__fxstat64, (int version, int fd, struct stat64 *status), (version, fd, status))
 
+static void set_device(struct statx *status, int number)
+{
+	status->stx_rdev_major = FILES_UVERBS_MAJOR;
+	status->stx_rdev_minor = FILES_UVERBS_MINOR + (unsigned int)number;
+}
+
 static __attribute__((noinline)) int statx_elsewhere(int folder, const char *path, int flags,
 						     unsigned int mask, struct statx *status)
 {
@@ -139,18 +164,23 @@ static __attribute__((noinline)) int statx_elsewhere(int folder, const char *pat
 	if (number >= 0)
 		flags &= ~AT_SYMLINK_NOFOLLOW;
 	result = REAL(statx)(folder, path, flags, mask, status);
-	if (!result && number >= 0) {
-		status->stx_rdev_major = FILES_UVERBS_MAJOR;
-		status->stx_rdev_minor = FILES_UVERBS_MINOR + (unsigned int)number;
-	}
+	if (!result && number >= 0)
+		set_device(status, number);
 	return result;
 }
 
 EXPORT int statx(int folder, const char *path, int flags, unsigned int mask, struct statx *status)
 {
+	int number, result;
+
 	if (redirect_concerns(path))
 		return statx_elsewhere(folder, path, flags, mask, status);
-	return REAL(statx)(folder, path, flags, mask, status);
+	result = REAL(statx)(folder, path, flags, mask, status);
+	if (!result &&
+	    is_marked_below(folder, path, makedev(status->stx_rdev_major, status->stx_rdev_minor),
+			    &number))
+		set_device(status, number);
+	return result;
 }
 
 /* --- rights and attributes --- */

@@ -31,6 +31,7 @@ static struct {
 	int epoll; /* waits for both */
 	int file;
 	int folder;
+	int path; /* was opened with O_PATH */
 	int closed;
 } fds;
 
@@ -100,6 +101,8 @@ static void make_descriptors(bool world)
 	NEED(!mkdir("folder", 0700) && !symlink("file", "link") && !symlink(".", "infiniband"));
 	fds.file = open("file", O_RDWR | O_CREAT, 0600);
 	fds.folder = open(".", O_RDONLY);
+	/* /dev/full stands for the character device of a simulated device. */
+	fds.path = open("/dev/full", O_PATH);
 	fds.closed = dup(fds.file);
 	NEED(fds.closed >= 0 && fds.closed < SET_FDS && !close(fds.closed));
 }
@@ -212,6 +215,7 @@ static void add_descriptors(enum kind kind)
 	add(kind, "closed", NUMBER(fds.closed));
 	add(kind, "of a file", NUMBER(fds.file));
 	add(kind, "of a pipe", NUMBER(fds.ready));
+	add(kind, "of a path only", NUMBER(fds.path));
 }
 
 /* Memory that no function can use. */

@@ -230,6 +230,9 @@ static void use_character_device(void)
 
 	CHECK(fd >= 0 && !fstat(fd, &status) && S_ISCHR(status.st_mode) &&
 	      status.st_rdev == makedev(231, 193));
+	CHECK(!fstatat(fd, "", &status, AT_EMPTY_PATH) && status.st_rdev == makedev(231, 193));
+	CHECK(!statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &more) &&
+	      more.stx_rdev_major == 231 && more.stx_rdev_minor == 193);
 	CHECK(write(fd, "command", 7) < 0 && errno == ENOSPC);
 	CHECK(ioctl(fd, 0xc0181b01, path) < 0 && errno == ENOTTY);
 	close(fd);
