@@ -90,6 +90,20 @@ static void arrive(void *arg, const struct sim_gsi_message *message)
 	sim_cm_queue(manager, arrival);
 }
 
+static uint64_t server(void *arg, const struct sim_port *port, const uint8_t *mad)
+{
+	return sim_cm_server(arg, port, mad);
+}
+
+/* The answer to a request comes from the process that the request has gone to last. */
+static void sent(void *arg, const uint8_t *mad, uint64_t process)
+{
+	struct sim_cm *cm = sim_cm_find_sender(arg, mad);
+
+	if (cm)
+		sim_cm_watch(cm, process);
+}
+
 bool sim_cm_run(struct sim_engine *engine)
 {
 	struct sim_cm_manager *manager = engine->cm;
@@ -109,37 +123,6 @@ bool sim_cm_run(struct sim_engine *engine)
 						 arrival->pkey, arrival->process});
 	sim_cm_spare(manager, arrival);
 	return true;
-}
-
-static bool keeps(void *arg, const uint8_t *mad, struct sim_gsi_target *target)
-{
-	const struct sim_cm_manager *manager = arg;
-	const enum sim_cm_message message = sim_mad_message(mad);
-
-	*target = (struct sim_gsi_target){.kind = SIM_GSI_COMMUNICATION};
-	switch (message) {
-	case SIM_CM_NONE:
-		return true;
-	case SIM_CM_REQ:
-	case SIM_CM_SIDR_REQ:
-		*target = sim_cm_request_target(mad);
-		return sim_cm_find_listener(manager, NULL, target);
-	case SIM_CM_SIDR_REP:
-		target->communication_id = (uint32_t)sim_mad_get(mad, SIM_CM_SIDR_REP_REQUEST_ID);
-		break;
-	default:
-		/* All other messages have the two IDs at the same places. */
-		target->communication_id = (uint32_t)sim_mad_get(mad, SIM_CM_REP_REMOTE_ID);
-		/* The sender of a REJ after a timeout does not know its peer. */
-		if (message == SIM_CM_REJ && !target->communication_id)
-			target->kind = SIM_GSI_EVERYBODY;
-		break;
-	}
-	if (target->kind == SIM_GSI_EVERYBODY)
-		return sim_cm_find(manager, mad, message);
-	return manager->table.claim.take
-		       ? sim_table_owns(&manager->table, target->communication_id)
-		       : sim_table_find(&manager->table, target->communication_id) != NULL;
 }
 
 static void number(struct sim_cm_manager *manager, uint32_t random)
@@ -181,7 +164,7 @@ int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner)
 	struct sim_cm_manager *manager = make_manager(&engine->clock);
 	/* A copy: the other random numbers of the engine stay the same. */
 	uint64_t random = engine->random ^ UINT64_C(0x434d);
-	struct sim_gsi gsi = {manager, arrive, keeps};
+	struct sim_gsi gsi = {manager, arrive, server, sent};
 
 	assert(!engine->cm);
 	if (!manager)
@@ -408,6 +391,7 @@ void sim_cm_enter(struct sim_cm *cm, enum sim_cm_state state)
 	cm->peer = 0;
 	if (state == SIM_CM_TIMEWAIT)
 		return;
+	sim_cm_forget_request(cm);
 	sim_cm_index_remove(&manager->by_remote_id, &cm->by_remote_id);
 	sim_cm_index_remove(&manager->by_request, &cm->by_request);
 	cm->remote_id = 0;

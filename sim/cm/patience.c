@@ -7,8 +7,6 @@
  */
 #include "sim/cm/private.h"
 
-#include "sim/net/net.h"
-
 #include <stddef.h>
 
 /* The time between two looks for listeners. */
@@ -17,55 +15,22 @@
 /* The most waiting requests. A request beyond this number is refused at once. */
 #define WAITING_MAX 64u
 
-static bool is_request(enum sim_cm_message message)
-{
-	return message == SIM_CM_REQ || message == SIM_CM_SIDR_REQ;
-}
-
+/* A communication that was made for the request answers a repetition without a listener. */
 static bool is_served_here(const struct sim_cm_manager *manager,
 			   const struct sim_cm_arrival *arrival)
 {
 	const struct sim_gsi_target target = sim_cm_request_target(arrival->mad);
 
-	return sim_cm_find_listener(manager, arrival->port->device, &target);
-}
-
-static bool is_served_elsewhere(const struct sim_cm_manager *manager,
-				const struct sim_cm_arrival *arrival)
-{
-	const struct sim_way_out *way = manager->engine->net->way;
-	const struct sim_gsi_target target = sim_cm_request_target(arrival->mad);
-
-	return way && way->server && way->server(way->arg, arrival->port->device, &target);
-}
-
-static uint64_t sender_id(const struct sim_cm_arrival *arrival)
-{
-	return sim_mad_get(arrival->mad, sim_mad_message(arrival->mad) == SIM_CM_REQ
-						 ? SIM_CM_REQ_LOCAL_ID
-						 : SIM_CM_SIDR_REQ_REQUEST_ID);
-}
-
-/* Returns the communication of this engine that has sent a request and waits for the answer; NULL: there is
- * none. */
-static struct sim_cm *find_sender(const struct sim_cm_manager *manager,
-				  const struct sim_cm_arrival *arrival)
-{
-	struct sim_cm *cm = sim_table_find(&manager->table, (uint32_t)sender_id(arrival));
-	const bool waits =
-		cm && (cm->state == SIM_CM_REQ_SENT || cm->state == SIM_CM_SIDR_REQ_SENT);
-
-	return waits && cm->transaction_id == sim_mad_get(arrival->mad, SIM_CM_NONE_TRANSACTION_ID)
-		       ? cm
-		       : NULL;
+	return sim_cm_find_taken(manager, arrival->mad, &arrival->route) ||
+	       sim_cm_find_listener(manager, arrival->port->device, &target);
 }
 
 /* Returns true if this engine has sent the request, and the sender has ended or has another state. */
 static bool is_given_up(const struct sim_cm_manager *manager, const struct sim_cm_arrival *arrival)
 {
 	return manager->table.claim.take &&
-	       sim_table_owns(&manager->table, (uint32_t)sender_id(arrival)) &&
-	       !find_sender(manager, arrival);
+	       sim_table_owns(&manager->table, sim_cm_sender_id(arrival->mad)) &&
+	       !sim_cm_find_sender(manager, arrival->mad);
 }
 
 static void arm(struct sim_cm_manager *manager)
@@ -91,16 +56,16 @@ static struct sim_cm_arrival *take_out(struct sim_cm_manager *manager,
 static bool leaves(struct sim_cm_manager *manager, struct sim_cm_arrival **place)
 {
 	struct sim_cm_arrival *arrival = *place;
-	struct sim_cm *sender = find_sender(manager, arrival);
+	struct sim_cm *sender = sim_cm_find_sender(manager, arrival->mad);
 
 	if (is_given_up(manager, arrival)) {
 		sim_cm_spare(manager, take_out(manager, place));
+	} else if (sender && sim_cm_server(manager, arrival->port, arrival->mad)) {
+		sim_cm_spare(manager, take_out(manager, place));
+		sim_cm_repeat(sender);
 	} else if (is_served_here(manager, arrival) ||
 		   sim_clock_now_ns(&manager->engine->clock) >= arrival->until_ns) {
 		sim_cm_queue(manager, take_out(manager, place));
-	} else if (sender && is_served_elsewhere(manager, arrival)) {
-		sim_cm_spare(manager, take_out(manager, place));
-		sim_cm_repeat(sender);
 	} else {
 		return false;
 	}
@@ -128,7 +93,7 @@ static void cancel(struct sim_cm_manager *manager, const uint8_t *rej)
 	while (*place) {
 		const struct sim_cm_arrival *arrival = *place;
 
-		if (sender_id(arrival) == sim_mad_get(rej, SIM_CM_REJ_LOCAL_ID) &&
+		if (sim_cm_sender_id(arrival->mad) == sim_mad_get(rej, SIM_CM_REJ_LOCAL_ID) &&
 		    sim_mad_get(arrival->mad, SIM_CM_NONE_TRANSACTION_ID) ==
 			    sim_mad_get(rej, SIM_CM_NONE_TRANSACTION_ID))
 			sim_cm_spare(manager, take_out(manager, place));
@@ -147,7 +112,7 @@ bool sim_cm_wait_for_listener(struct sim_cm_manager *manager, struct sim_cm_arri
 		cancel(manager, arrival->mad);
 	/* A request that has waited is received here a second time. */
 	if (!manager->patience_ns || arrival->until_ns || manager->patient_count == WAITING_MAX ||
-	    !is_request(kind) || is_served_here(manager, arrival))
+	    !sim_cm_is_request(kind) || is_served_here(manager, arrival))
 		return false;
 	while (*end)
 		end = &(*end)->next;

@@ -20,6 +20,8 @@ struct sim_cm {
 	uint64_t peer;	    /* the process of the peer, while this one watches it; 0: none */
 	/* The peer is dead, and its farewell waits until then for the answer of this side's program. 0: not known. */
 	uint64_t farewell_ns;
+	/* The process whose request this side has taken, while the way out knows that; 0: none. */
+	uint64_t requester;
 	uint64_t transaction_id;
 
 	/* The path to the peer's QP 1. */
@@ -173,6 +175,40 @@ void sim_cm_close_service(struct sim_cm *cm);
 void sim_cm_services_destroy(struct sim_cm_manager *manager);
 void sim_cm_services_forget(struct sim_cm_manager *manager);
 
+/* --- find.c --- */
+
+/* Finds the communication that a message is for; NULL: none. */
+struct sim_cm *sim_cm_find(const struct sim_cm_manager *manager, const uint8_t *mad,
+			   enum sim_cm_message message);
+
+/* Returns the communication that was made for a REQ or SIDR_REQ that came by a route; NULL: none. */
+struct sim_cm *sim_cm_find_taken(const struct sim_cm_manager *manager, const uint8_t *mad,
+				 const struct sim_route *route);
+
+/* The key of a SIDR_REQ in by_request. */
+struct sim_cm_key sim_cm_request_key(const uint8_t *mad, const struct sim_route *route);
+
+/* Returns the communication of this engine that has sent a REQ or SIDR_REQ and waits for the answer; NULL:
+ * none. */
+struct sim_cm *sim_cm_find_sender(const struct sim_cm_manager *manager, const uint8_t *mad);
+
+static inline bool sim_cm_is_request(enum sim_cm_message message)
+{
+	return message == SIM_CM_REQ || message == SIM_CM_SIDR_REQ;
+}
+
+/* Returns the communication ID of the sender of a REQ or SIDR_REQ. */
+uint32_t sim_cm_sender_id(const uint8_t *mad);
+
+/* Returns the process that takes a message of this engine to a port; 0: this one, or the engine has no way out. */
+uint64_t sim_cm_server(const struct sim_cm_manager *manager, const struct sim_port *port,
+		       const uint8_t *mad);
+
+/* The communication was made for a request of a process (0: one that the way out does not know), which sends
+ * repetitions of the request here until the communication forgets the request. */
+void sim_cm_take_request(struct sim_cm *cm, uint64_t process);
+void sim_cm_forget_request(struct sim_cm *cm);
+
 /* --- peer.c --- */
 
 /* Watches the process that a request goes to, or that has sent a message; 0: watches none. If the process dies, or is
@@ -199,10 +235,6 @@ sim_timer_fn sim_cm_look_for_listeners;
 /* Takes the step that the table has for the state and a message. */
 void sim_cm_step(struct sim_cm *cm, enum sim_cm_message kind,
 		 const struct sim_gsi_message *message);
-
-/* Finds the communication that a message is for; NULL: none. */
-struct sim_cm *sim_cm_find(const struct sim_cm_manager *manager, const uint8_t *mad,
-			   enum sim_cm_message message);
 
 /* Finds the communication of a message, and takes the step that the table has for its state and the
  * message. */

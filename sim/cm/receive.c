@@ -454,6 +454,7 @@ static void new_connection(struct sim_cm *cm, const struct sim_gsi_message *mess
 	sim_cm_enter(cm, SIM_CM_REQ_RCVD);
 	know_peer(cm, event.request.ca_guid, (uint32_t)get(message, SIM_CM_REQ_LOCAL_ID),
 		  event.request.qpn);
+	sim_cm_take_request(cm, message->process);
 	sim_cm_watch(cm, message->process);
 	offer(cm, message, &event, listener);
 }
@@ -462,12 +463,11 @@ static void receive_req(struct sim_cm_manager *manager, const struct sim_gsi_mes
 {
 	const uint32_t remote_id = (uint32_t)get(message, SIM_CM_REQ_LOCAL_ID);
 	const uint64_t guid = get(message, SIM_CM_REQ_CA_GUID);
-	const struct sim_cm_node *known =
-		sim_cm_index_find(&manager->by_remote_id, (struct sim_cm_key){guid, remote_id});
+	struct sim_cm *known = sim_cm_find_taken(manager, message->mad, message->route);
 	struct sim_cm *listener, *cm;
 
 	if (known) {
-		sim_cm_step(known->cm, SIM_CM_REQ, message);
+		sim_cm_step(known, SIM_CM_REQ, message);
 		return;
 	}
 	if (!remote_id) {
@@ -489,22 +489,9 @@ static void receive_req(struct sim_cm_manager *manager, const struct sim_gsi_mes
 	sim_cm_destroy(cm);
 }
 
-/* Linux compares the whole address of the sender. Two senders of one low half that choose the same request
- * ID at the same time would lose a message, which is repeated. */
-static struct sim_cm_key request_key(const struct sim_gsi_message *message)
-{
-	const struct sim_route *route = message->route;
-	uint64_t address = route->slid;
-
-	if (!route->infiniband || route->has_grh)
-		memcpy(&address, route->source_gid + 8, sizeof(address));
-	return (struct sim_cm_key){address, (uint32_t)get(message, SIM_CM_SIDR_REQ_REQUEST_ID)};
-}
-
 static void receive_sidr_req(struct sim_cm_manager *manager, const struct sim_gsi_message *message)
 {
-	const struct sim_cm_key key = request_key(message);
-	const struct sim_cm_node *known = sim_cm_index_find(&manager->by_request, key);
+	struct sim_cm *known = sim_cm_find_taken(manager, message->mad, message->route);
 	struct sim_cm_event event = {
 		.kind = SIM_CM_EVENT_SIDR_REQ,
 		.query =
@@ -517,7 +504,7 @@ static void receive_sidr_req(struct sim_cm_manager *manager, const struct sim_gs
 	struct sim_cm *listener, *cm;
 
 	if (known) {
-		sim_cm_step(known->cm, SIM_CM_SIDR_REQ, message);
+		sim_cm_step(known, SIM_CM_SIDR_REQ, message);
 		return;
 	}
 	listener = listener_for(manager, message);
@@ -529,64 +516,16 @@ static void receive_sidr_req(struct sim_cm_manager *manager, const struct sim_gs
 	if (!cm)
 		return;
 	cm->service_id = event.query.service_id;
-	cm->remote_id = key.low;
+	cm->remote_id = (uint32_t)get(message, SIM_CM_SIDR_REQ_REQUEST_ID);
 	sim_cm_enter(cm, SIM_CM_SIDR_REQ_RCVD);
-	sim_cm_index_add(&manager->by_request, &cm->by_request, cm, key);
+	sim_cm_index_add(&manager->by_request, &cm->by_request, cm,
+			 sim_cm_request_key(message->mad, message->route));
+	sim_cm_take_request(cm, message->process);
 	sim_cm_answer_attr(message, &event.query.path.attr);
 	offer(cm, message, &event, listener);
 }
 
-/* --- the way of a message to its communication --- */
-
-static struct sim_cm *find_pair(const struct sim_cm_manager *manager, uint64_t local_id,
-				uint64_t remote_id)
-{
-	struct sim_cm *cm = sim_table_find(&manager->table, (uint32_t)local_id);
-
-	return cm && cm->remote_id == remote_id ? cm : NULL;
-}
-
-/* The sender of a REJ after a timeout may not know the receiver's ID. */
-static struct sim_cm *find_rejected(const struct sim_cm_manager *manager, const uint8_t *mad)
-{
-	const uint64_t remote_id = sim_mad_get(mad, SIM_CM_REJ_LOCAL_ID);
-	struct sim_cm_key key = {.low = (uint32_t)remote_id};
-	const struct sim_cm_node *node;
-
-	if (sim_mad_get(mad, SIM_CM_REJ_REASON) == SIM_CM_REJ_TIMEOUT) {
-		memcpy(&key.high, sim_mad_bytes(mad, SIM_CM_REJ_INFO), sizeof(key.high));
-		key.high = be64toh(key.high);
-		node = sim_cm_index_find(&manager->by_remote_id, key);
-		return node ? node->cm : NULL;
-	}
-	return find_pair(manager, sim_mad_get(mad, SIM_CM_REJ_REMOTE_ID),
-			 sim_mad_get(mad, SIM_CM_REJ_MESSAGE) == SIM_CM_ANSWERS_REQ ? 0
-										    : remote_id);
-}
-
-struct sim_cm *sim_cm_find(const struct sim_cm_manager *manager, const uint8_t *mad,
-			   enum sim_cm_message message)
-{
-	const uint64_t local_id = sim_mad_get(mad, SIM_CM_REP_REMOTE_ID);
-	const uint64_t remote_id = sim_mad_get(mad, SIM_CM_REP_LOCAL_ID);
-	struct sim_cm *cm;
-
-	switch (message) {
-	case SIM_CM_SIDR_REP:
-		return find_pair(manager, sim_mad_get(mad, SIM_CM_SIDR_REP_REQUEST_ID), 0);
-	case SIM_CM_REJ:
-		return find_rejected(manager, mad);
-	case SIM_CM_MRA:
-		return find_pair(
-			manager, local_id,
-			sim_mad_get(mad, SIM_CM_MRA_MESSAGE) == SIM_CM_ANSWERS_REQ ? 0 : remote_id);
-	case SIM_CM_REP:
-		cm = find_pair(manager, local_id, 0);
-		return cm ? cm : find_pair(manager, local_id, remote_id);
-	default:
-		return find_pair(manager, local_id, remote_id);
-	}
-}
+/* --- all messages --- */
 
 /* Answers a message that belongs to no communication. */
 static void receive_unknown(const struct sim_gsi_message *message, enum sim_cm_message kind)

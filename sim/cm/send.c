@@ -96,13 +96,9 @@ static void new_transaction(struct sim_cm *cm)
 	cm->transaction_id = (uint64_t)cm->engine->cm->random << 32 | cm->local_id;
 }
 
-/* A request that is sent again may go to another process. */
 void sim_cm_repeat(struct sim_cm *cm)
 {
-	const uint64_t process = sim_gsi_send(cm->engine, &cm->path, cm->pkey, cm->mad);
-
-	if (cm->state == SIM_CM_REQ_SENT || cm->state == SIM_CM_SIDR_REQ_SENT)
-		sim_cm_watch(cm, process);
+	sim_gsi_send(cm->engine, &cm->path, cm->pkey, cm->mad);
 }
 
 /* Sends the message in cm->mad in a new state. */

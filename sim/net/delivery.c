@@ -147,15 +147,20 @@ static bool read_load(const struct sim_path *path, const struct load *load,
 static bool end_at_gsi(const struct sim_net *net, const struct sim_path *path,
 		       const struct load *load)
 {
-	uint64_t process = 0;
 	struct sim_packet packet;
 	struct sim_span span;
+	uint64_t process;
 
-	if (net->way && read_load(path, load, &packet, &span))
-		process = sim_gsi_server(net, path->dest, &packet);
-	if (process)
-		return depart(net, path, load, process);
-	enter(path, load);
+	if (!net->way || !read_load(path, load, &packet, &span)) {
+		enter(path, load);
+		return true;
+	}
+	process = sim_gsi_server(net, path->dest, &packet);
+	if (!process)
+		enter(path, load);
+	else if (!depart(net, path, load, process))
+		return false;
+	sim_gsi_sent(net, &packet, process);
 	return true;
 }
 

@@ -46,12 +46,7 @@ static void send_now(struct sim_engine *engine, struct sim_path *path, uint16_t 
 static uint64_t server_of(const struct sim_net *net, const struct sim_port *port,
 			  const uint8_t *mad)
 {
-	const struct sim_way_out *way = net->way;
-	struct sim_gsi_target target;
-
-	if (!way || !way->server || net->gsi.keeps(net->gsi.arg, mad, &target))
-		return 0;
-	return way->server(way->arg, port->device, &target);
+	return net->way ? net->gsi.server(net->gsi.arg, port, mad) : 0;
 }
 
 /* Returns true if a message leaves the engine, and sets *receiver. */
@@ -69,8 +64,8 @@ static bool leaves(struct sim_engine *engine, struct sim_path *path, const uint8
 	return path->beyond || receiver->process;
 }
 
-uint64_t sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
-		      const uint8_t *mad)
+void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
+		  const uint8_t *mad)
 {
 	struct sim_net *net = engine->net;
 	struct sim_gsi_receiver receiver;
@@ -82,12 +77,11 @@ uint64_t sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t
 		letter = sim_gsi_lines_add(&net->gsi_lines, &receiver);
 	if (!letter) {
 		send_now(engine, path, pkey, mad);
-		return receiver.process;
+		return;
 	}
 	letter->path = *path;
 	letter->pkey = pkey;
 	memcpy(letter->mad, mad, sizeof(letter->mad));
-	return receiver.process;
 }
 
 static bool send_letter(void *arg, const struct sim_gsi_receiver *receiver,
@@ -262,7 +256,13 @@ uint64_t sim_gsi_server(const struct sim_net *net, const struct sim_port *port,
 {
 	uint8_t mad[SIM_MAD_BYTES];
 
-	if (packet->payload_bytes != SIM_MAD_BYTES || !read_mad(net->engine, packet, mad))
-		return 0;
-	return server_of(net, port, mad);
+	return read_mad(net->engine, packet, mad) ? server_of(net, port, mad) : 0;
+}
+
+void sim_gsi_sent(const struct sim_net *net, const struct sim_packet *packet, uint64_t process)
+{
+	uint8_t mad[SIM_MAD_BYTES];
+
+	if (read_mad(net->engine, packet, mad))
+		net->gsi.sent(net->gsi.arg, mad, process);
 }

@@ -29,6 +29,7 @@ struct sim_gsi_message {
 struct sim_gsi_target {
 	enum sim_gsi_kind {
 		SIM_GSI_COMMUNICATION, /* the process that has the communication ID */
+		SIM_GSI_REQUEST, /* the process that has taken the request of this engine's communication ID */
 		SIM_GSI_SERVICE, /* the process that listens for the service ID at the address */
 		SIM_GSI_EVERYBODY,
 	} kind;
@@ -48,18 +49,21 @@ struct sim_gsi {
 	void *arg;
 	/* Takes a message whose Q_Key, P_Key, length, class, versions and method are right. */
 	void (*receive)(void *arg, const struct sim_gsi_message *message);
-	/* Returns true if this engine takes the message; else sets *target to whom it is for. */
-	bool (*keeps)(void *arg, const uint8_t *mad, struct sim_gsi_target *target);
+	/* Returns the process that takes a message to QP 1 of a port, as sim_way_out.server() says; 0: this one. Called
+	 * if there is a way out. */
+	uint64_t (*server)(void *arg, const struct sim_port *port, const uint8_t *mad);
+	/* A message has left for the process that server() has returned, or has come to this one. Called if there is
+	 * a way out. */
+	void (*sent)(void *arg, const uint8_t *mad, uint64_t process);
 };
 
 /* Gives QP 1 of all ports a receiver; NULL: packets to QP 1 are dropped. The structure is copied. */
 void sim_gsi_set(struct sim_engine *engine, const struct sim_gsi *gsi);
 
 /* Sends a message from QP 1 of the path's port to QP 1 at its end. While the way out has no room for it, the
- * message waits (sim/net/gsi_line.h). Returns the process that the message is for, as sim_way_out.server() says; 0:
- * this one, or one of another machine. */
-uint64_t sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
-		      const uint8_t *mad);
+ * message waits (sim/net/gsi_line.h). */
+void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
+		  const uint8_t *mad);
 
 /* Forgets the messages that wait for room. */
 void sim_gsi_forget(struct sim_engine *engine);
@@ -78,5 +82,8 @@ void sim_gsi_arrive(struct sim_port *port, const struct sim_packet *packet,
 /* Private to sim/net: returns the process that takes a packet to QP 1 of a port; 0: this one. */
 uint64_t sim_gsi_server(const struct sim_net *net, const struct sim_port *port,
 			const struct sim_packet *packet);
+
+/* Private to sim/net: a packet to QP 1 has left for a process, or has come to this one (0). */
+void sim_gsi_sent(const struct sim_net *net, const struct sim_packet *packet, uint64_t process);
 
 #endif

@@ -107,6 +107,9 @@ struct sim_way_out {
 	/* Begins (`on`) or ends the listening of this process to a service ID that it has reserved: server() of
 	 * other processes returns it. EADDRINUSE, EADDRNOTAVAIL: another process has the service ID. */
 	int (*listen)(void *arg, uint64_t service_id, const uint8_t address[16], bool on);
+	/* This process has taken (`on`), or has forgotten, the request of a process with a communication ID: server() of
+	 * that process returns this one for SIM_GSI_REQUEST. Best effort. NULL with reserve(). */
+	void (*take)(void *arg, uint64_t sender, uint32_t communication_id, bool on);
 };
 
 /* Returns true if the way out has room for a packet; process: the receiver of a message to QP 1, or 0. */

@@ -12,6 +12,9 @@
 /* Longer than all repetitions of a message without an MRA: 16 times 6.4 s. */
 #define LONG_NS UINT64_C(200000000000)
 
+/* A request is repeated four times. */
+#define LATE_NS UINT64_C(20000000000)
+
 /* The messages of a connection, in their order. */
 static const char *const messages[] = {"REQ", "REP", "RTU", "DREQ", "DREP"};
 
@@ -99,6 +102,25 @@ static void programs_may_answer_late(struct vt *t)
 	end_both(pair);
 }
 
+/* The repetitions of the request find no listener. */
+static void a_listener_may_end_before_the_answer(struct vt *t)
+{
+	static const enum rdma_port_space spaces[] = {RDMA_PS_TCP, RDMA_PS_UDP};
+
+	for (unsigned int i = 0; i < TS_COUNT(spaces); i++) {
+		struct tc_pair *pair = tc_pair(t, spaces[i]);
+
+		vt_row(t, "%s", i ? "UDP" : "TCP");
+		tc_ask(pair);
+		tc_end(t, pair->listener);
+		ts_pause(t, LATE_NS);
+		VT_CHECK(t, !tc_has_event(t, pair->a_channel));
+		VT_CHECK(t, !tc_has_event(t, pair->b_channel));
+		answer(pair);
+		tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ESTABLISHED);
+	}
+}
+
 static void a_connection_lasts(struct vt *t)
 {
 	struct tc_pair *pair = tc_connected(t);
@@ -144,6 +166,8 @@ static const struct vt_test tests[] = {
 	 NEEDS, each_message_may_come_late},
 	{"programs_may_answer_late", SRC_CORE "cma.c, CMA_CM_MRA_SETTING", VT_NEEDS_VIRTUAL_CLOCK,
 	 programs_may_answer_late},
+	{"a_listener_may_end_before_the_answer", SRC_CORE "cm.c, cm_match_req, cm_sidr_req_handler",
+	 VT_NEEDS_VIRTUAL_CLOCK, a_listener_may_end_before_the_answer},
 	{"a_connection_lasts", "unsourced", VT_NEEDS_VIRTUAL_CLOCK, a_connection_lasts},
 	{"a_rejection_ends_the_request", SRC_CORE "cm.c, cm_rej_handler", VT_NEEDS_VIRTUAL_CLOCK,
 	 a_rejection_ends_the_request},

@@ -125,6 +125,8 @@ static uint64_t server(void *arg, const struct sim_device *device,
 	(void)device;
 	if (way->no_services)
 		return 0;
+	if (target->kind == SIM_GSI_REQUEST)
+		return joined->taken[!way->from] == target->communication_id;
 	if (target->kind == SIM_GSI_EVERYBODY)
 		return UINT64_MAX;
 	if (target->kind == SIM_GSI_COMMUNICATION)
@@ -138,6 +140,18 @@ static uint64_t server(void *arg, const struct sim_device *device,
 			return 1;
 	}
 	return 0;
+}
+
+static void take(void *arg, uint64_t sender, uint32_t communication_id, bool on)
+{
+	const struct joined_way *way = arg;
+	uint32_t *taken = &way->joined->taken[way->from];
+
+	(void)sender;
+	if (on)
+		*taken = communication_id;
+	else if (*taken == communication_id)
+		*taken = 0;
 }
 
 /* --- packets --- */
@@ -436,6 +450,7 @@ void joined_open(struct joined *joined, const struct engine_config *config, unsi
 			.reserve = reserve,
 			.unreserve = unreserve,
 			.listen = listen_on,
+			.take = take,
 		};
 
 		*way = (struct joined_way){.joined = joined, .from = i, .limit = ring};
@@ -510,7 +525,7 @@ bool joined_take(struct joined_way *way)
 	block = malloc(frame->frame_bytes);
 	memcpy(block, frame->frame, frame->frame_bytes);
 	way->tail++;
-	sim_way_out_arrive(port_of(to, frame), block, frame->frame_bytes, frame->checked, 0);
+	sim_way_out_arrive(port_of(to, frame), block, frame->frame_bytes, frame->checked, 1);
 	free(block);
 	return true;
 }

@@ -78,6 +78,8 @@ struct joined {
 	uint64_t now_ns;
 	struct joined_service services[JOINED_SERVICES];
 	unsigned int service_count;
+	uint32_t taken
+		[2]; /* the communication ID of the last request that an engine has taken; 0: none */
 };
 
 /* Makes both engines, and connects side 0 of the first with side 1 of the second. room: frames that each

@@ -137,11 +137,18 @@ static void tapped(void *arg, const struct sim_gsi_message *message)
 		tap->own.receive(tap->own.arg, &changed);
 }
 
-static bool tap_keeps(void *arg, const uint8_t *mad, struct sim_gsi_target *target)
+static uint64_t tap_server(void *arg, const struct sim_port *port, const uint8_t *mad)
 {
 	struct tap *tap = arg;
 
-	return tap->own.keeps(tap->own.arg, mad, target);
+	return tap->own.server(tap->own.arg, port, mad);
+}
+
+static void tap_sent(void *arg, const uint8_t *mad, uint64_t process)
+{
+	struct tap *tap = arg;
+
+	tap->own.sent(tap->own.arg, mad, process);
 }
 
 static void start(struct talk *talk, struct sim_engine *sim, unsigned int index)
@@ -151,7 +158,7 @@ static void start(struct talk *talk, struct sim_engine *sim, unsigned int index)
 
 	must(sim_cm_start(sim, &owner), "start");
 	taps[index] = (struct tap){talk, index, sim->net->gsi};
-	sim_gsi_set(sim, &(struct sim_gsi){&taps[index], tapped, tap_keeps});
+	sim_gsi_set(sim, &(struct sim_gsi){&taps[index], tapped, tap_server, tap_sent});
 	if (!talk->config.quiet)
 		sim_trace_set(sim, SIM_TRACE_FILE, &sink);
 }

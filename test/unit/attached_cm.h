@@ -10,11 +10,14 @@
 #include "backends/sim/wire/shared.h"
 
 /* Makes an engine with the devices of the world, its wire and its connection manager. Returns the wire. */
-static inline struct wire *attach_cm(struct engine *engine, struct wires *wires,
-				     const struct sim_cm_owner *owner)
+static inline struct wire *attach_cm_on(struct engine *engine, struct wires *wires,
+					const struct sim_cm_owner *owner, bool infiniband)
 {
 	const struct shared_config shared = {world_name, "devices\n"};
-	struct engine_config config = {.unconnected = true, .quiet = true, .claim = shared_claim};
+	struct engine_config config = {.unconnected = true,
+				       .quiet = true,
+				       .claim = shared_claim,
+				       .infiniband = infiniband};
 	struct wire *wire;
 
 	TEST_ASSERT_EQUAL_INT(0, shared_open(&shared, &wire));
@@ -25,6 +28,13 @@ static inline struct wire *attach_cm(struct engine *engine, struct wires *wires,
 	wires_add(wires, engine->sim, wire);
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_start(engine->sim, owner));
 	return wire;
+}
+
+/* The same, on RoCE. */
+static inline struct wire *attach_cm(struct engine *engine, struct wires *wires,
+				     const struct sim_cm_owner *owner)
+{
+	return attach_cm_on(engine, wires, owner, false);
 }
 
 /* Ends all communications, and leaves the world. */

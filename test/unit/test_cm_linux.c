@@ -201,7 +201,7 @@ void test_qp_1_takes_each_message(void)
 	const struct sim_gsi own = talk.ends[1].sim->net->gsi;
 	unsigned int taken = 0;
 
-	sim_gsi_set(talk.ends[1].sim, &(struct sim_gsi){&taken, count, own.keeps});
+	sim_gsi_set(talk.ends[1].sim, &(struct sim_gsi){&taken, count, own.server, own.sent});
 	for (unsigned int i = 0; i < FRAMES; i++) {
 		const struct sim_span span = {captured[i].mad, SIM_MAD_BYTES};
 

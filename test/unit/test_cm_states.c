@@ -786,6 +786,13 @@ void test_an_alternate_path_is_refused(void)
 
 /* --- duplicates --- */
 
+/* A repeated request does not wait for a listener. */
+static void end_listener(void)
+{
+	sim_cm_set_patience(talk.ends[1].sim, REQ_NS);
+	sim_cm_destroy(talk.ends[1].listener);
+}
+
 static void req_comes_again(void)
 {
 	static const struct {
@@ -802,6 +809,7 @@ static void req_comes_again(void)
 	talk.ends[1].silent = true;
 	talk_connect(&talk);
 	talk_run(&talk);
+	end_listener();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unsigned int before, messages;
 
@@ -1272,11 +1280,13 @@ static void datagram_service(void)
 	TEST_ASSERT_EQUAL_PTR(talk.ends[1].listener, event->listener);
 	TEST_ASSERT_EQUAL_MEMORY("who\0", event->private_data, 4);
 	TEST_ASSERT_EQUAL_UINT(1, event->event.query.path.attr.port_num);
-	/* A duplicate is no second request. */
+	/* A duplicate is no second request, and needs no listener. */
+	end_listener();
 	talk_until(&talk, UINT64_C(4096) << 14);
 	talk_run(&talk);
 	TEST_ASSERT_EQUAL_UINT(2, sent(SIM_CM_SIDR_REQ));
 	TEST_ASSERT_EQUAL_UINT(1, count(1, SIM_CM_EVENT_SIDR_REQ));
+	TEST_ASSERT_NULL(talk.ends[1].sim->cm->patient);
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_sidr_rep(talk.ends[1].cm, &answer));
 	talk_run(&talk);
 	expect_states(SIM_CM_IDLE, SIM_CM_IDLE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of service IDs in a shared world: who has them, and who takes a message to QP 1. */
+#include "backends/sim/wire/shared_requests.h"
 #include "backends/sim/wire/shared_services.h"
 #include "sim/net/gsi.h"
 #include "sim/net/service_address.h"
@@ -129,6 +130,46 @@ void test_a_communication_finds_its_process(void)
 	TEST_ASSERT_TRUE(services_owner(&a, &target) == 0);
 	target.communication_id += 1;
 	TEST_ASSERT_TRUE(services_owner(&b, &target) == 0);
+}
+
+static segment_id taker_of(struct segment *segment, uint32_t communication_id)
+{
+	const struct sim_gsi_target target = {.kind = SIM_GSI_REQUEST,
+					      .communication_id = communication_id};
+
+	return services_owner(segment, &target);
+}
+
+void test_a_request_finds_its_taker(void)
+{
+	struct segment third;
+	uint32_t block, id;
+	uint16_t generation;
+
+	attach(&third);
+	TEST_ASSERT_TRUE(blocks_claim(&a, 0, SIM_NUMBERS_COMMUNICATION, &block, &generation));
+	id = 0xfffc0000u | (block * SIM_BLOCK_PLACES + 255);
+	TEST_ASSERT_TRUE(taker_of(&a, id) == 0);
+	requests_take(&b, a.id, id, true);
+	TEST_ASSERT_TRUE(taker_of(&a, id) == b.id);
+	TEST_ASSERT_TRUE(taker_of(&a, id - 1) == 0);
+	/* A later ID of the same place. */
+	TEST_ASSERT_TRUE(taker_of(&a, id + (1u << 18)) == 0);
+	/* The taker of an earlier ID takes no other entry back; neither does another process. */
+	requests_take(&b, a.id, id + (1u << 18), false);
+	requests_take(&third, a.id, id, false);
+	TEST_ASSERT_TRUE(taker_of(&a, id) == b.id);
+	/* The ID is of another process than the sender, or of none. */
+	requests_take(&third, b.id, id, true);
+	requests_take(&third, a.id, id + SIM_BLOCK_PLACES, true);
+	TEST_ASSERT_TRUE(taker_of(&a, id) == b.id);
+	TEST_ASSERT_TRUE(taker_of(&a, id + SIM_BLOCK_PLACES) == 0);
+	requests_take(&b, a.id, id, false);
+	TEST_ASSERT_TRUE(taker_of(&a, id) == 0);
+	requests_take(&third, a.id, id, true);
+	TEST_ASSERT_TRUE(taker_of(&a, id) == third.id);
+	places_leave(&third);
+	TEST_ASSERT_TRUE(taker_of(&a, id) == 0);
 }
 
 /* As many ports as a machine gives to its clients. */

@@ -6,6 +6,7 @@
 #include "backends/sim/wire/shared_blocks.h"
 #include "backends/sim/wire/shared_domains.h"
 #include "backends/sim/wire/shared_private.h"
+#include "backends/sim/wire/shared_requests.h"
 #include "backends/sim/wire/shared_services.h"
 
 #include <errno.h>
@@ -132,6 +133,14 @@ static int shared_listen_on(void *arg, uint64_t service_id, const uint8_t addres
 	return shared_is_attached(shared)
 		       ? services_listen(&shared->segment, service_id, address, on)
 		       : ENOMEM;
+}
+
+static void shared_take(void *arg, uint64_t sender, uint32_t communication_id, bool on)
+{
+	struct shared *shared = arg;
+
+	if (shared_is_attached(shared))
+		requests_take(&shared->segment, sender, communication_id, on);
 }
 
 /* --- wakes --- */
@@ -303,7 +312,8 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 			.watches = shared_watches,
 			.reserve = shared_reserve,
 			.unreserve = shared_unreserve,
-			.listen = shared_listen_on},
+			.listen = shared_listen_on,
+			.take = shared_take},
 		.has = shared_has,
 		.arrived = shared_arrived,
 		.receive = shared_receive,

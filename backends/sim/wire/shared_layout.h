@@ -3,7 +3,7 @@
  * The file of a shared world, as processes map it:
  *
  *	header | places | rows of block owners | areas' table | XRC domains | text of the devices |
- *	services | areas
+ *	services | requests | areas
  *
  * The file is sparse: a process allocates pages before anybody touches them, so that a full /dev/shm is
  * an error of fallocate(2) and never SIGBUS.
@@ -28,13 +28,14 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define SEGMENT_FOLDER	     "/dev/shm"
-#define SEGMENT_MAGIC	     UINT64_C(0x0a616e6562726556) /* "Verbena\n" */
-#define SEGMENT_LAYOUT	     5
-#define SEGMENT_DEVICES	     64
-#define SEGMENT_DEVICES_TEXT (256u << 10)
-#define SEGMENT_AREAS	     65536
-#define SEGMENT_DOMAINS	     4096
+#define SEGMENT_FOLDER		     "/dev/shm"
+#define SEGMENT_MAGIC		     UINT64_C(0x0a616e6562726556) /* "Verbena\n" */
+#define SEGMENT_LAYOUT		     6
+#define SEGMENT_DEVICES		     64
+#define SEGMENT_DEVICES_TEXT	     (256u << 10)
+#define SEGMENT_AREAS		     65536
+#define SEGMENT_DOMAINS		     4096
+#define SEGMENT_COMMUNICATION_BLOCKS 1024
 
 /* The offsets of the locked bytes are the same in each version of the layout, so that a process of one
  * version sees that processes of another one live. */
@@ -75,6 +76,8 @@ struct segment_header {
 	_Atomic uint64_t rows;	      /* a bit for each device whose row is allocated */
 	_Atomic uint64_t service_chunks; /* a bit for each chunk of services that is allocated */
 	_Atomic uint32_t domains;	 /* 1 once the table of XRC domains is allocated */
+	/* A bit for each block of communication IDs whose requests are allocated. */
+	_Atomic uint64_t request_pages[SEGMENT_COMMUNICATION_BLOCKS / 64];
 	/* Odd while the place is used. */
 	_Atomic uint32_t generations[SHARED_PROCESSES_MAX];
 	/* Where the search for a free block begins. */
@@ -93,10 +96,9 @@ struct segment_place {
 
 /* Blocks of each kind of numbers, in the row of a device. An entry: generation of the owner's place, 32
  * bits | claims of the block, 16 bits | place of the owner + 1, 16 bits. */
-#define SEGMENT_COMMUNICATION_BLOCKS 1024
-#define SEGMENT_QP_BLOCKS	     1024
-#define SEGMENT_SRQ_BLOCKS	     1024
-#define SEGMENT_KEY_BLOCKS	     ((1u << SIM_KEY_PLACE_BITS) / SIM_BLOCK_PLACES)
+#define SEGMENT_QP_BLOCKS  1024
+#define SEGMENT_SRQ_BLOCKS 1024
+#define SEGMENT_KEY_BLOCKS ((1u << SIM_KEY_PLACE_BITS) / SIM_BLOCK_PLACES)
 
 struct segment_row {
 	_Atomic uint64_t qp[SEGMENT_QP_BLOCKS];
@@ -148,6 +150,14 @@ struct segment_service {
 #define SEGMENT_SERVICES       65536u
 #define SEGMENT_SERVICES_CHUNK 1024u /* entries whose pages are allocated together */
 
+/* The place of a communication ID. An entry means that a process has taken a request of this ID: its sender, the owner
+ * of the block, repeats the request to that process (shared_requests.c). */
+struct segment_request {
+	_Atomic segment_id taker; /* 0: nobody; stored last */
+	_Atomic uint32_t communication_id;
+	uint32_t spare;
+};
+
 #define SEGMENT_PAGE 4096u
 
 #define SEGMENT_PLACES_AT   (SEGMENT_PAGE)
@@ -156,8 +166,9 @@ struct segment_service {
 #define SEGMENT_DOMAINS_AT  (SEGMENT_TABLE_AT + SEGMENT_AREAS * sizeof(struct segment_area))
 #define SEGMENT_TEXT_AT	    (SEGMENT_DOMAINS_AT + SEGMENT_DOMAINS * sizeof(struct segment_domain))
 #define SEGMENT_SERVICES_AT (SEGMENT_TEXT_AT + SEGMENT_DEVICES_TEXT)
-#define SEGMENT_HEADER_BYTES \
+#define SEGMENT_REQUESTS_AT \
 	(SEGMENT_SERVICES_AT + SEGMENT_SERVICES * sizeof(struct segment_service))
+#define SEGMENT_HEADER_BYTES (SEGMENT_REQUESTS_AT + SEGMENT_COMMUNICATION_BLOCKS * SEGMENT_PAGE)
 
 _Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is one page");
 _Static_assert(sizeof(struct segment_place) == 512, "places do not straddle pages");
@@ -166,5 +177,7 @@ _Static_assert(sizeof(struct segment_area) == 32, "entries do not straddle pages
 _Static_assert(sizeof(struct segment_domain) == 32, "entries do not straddle pages");
 _Static_assert(sizeof(struct segment_service) == 64, "entries do not straddle pages");
 _Static_assert(SEGMENT_SERVICES / SEGMENT_SERVICES_CHUNK == 64, "a chunk has a bit");
+_Static_assert(SIM_BLOCK_PLACES * sizeof(struct segment_request) == SEGMENT_PAGE,
+	       "the requests of a block are a page");
 
 #endif

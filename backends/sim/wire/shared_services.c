@@ -3,6 +3,7 @@
 
 #include "backends/sim/wire/shared_blocks.h"
 #include "backends/sim/wire/shared_places.h"
+#include "backends/sim/wire/shared_requests.h"
 
 #include "sim/net/gsi.h"
 #include "sim/net/service_address.h"
@@ -263,6 +264,8 @@ segment_id services_owner(struct segment *segment, const struct sim_gsi_target *
 		SIM_BLOCK_PLACES;
 	segment_id owner;
 
+	if (target->kind == SIM_GSI_REQUEST)
+		return requests_taker(segment, target->communication_id);
 	if (target->kind == SIM_GSI_COMMUNICATION)
 		owner = blocks_owner(segment, 0, SIM_NUMBERS_COMMUNICATION, block);
 	else

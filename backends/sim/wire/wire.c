@@ -208,6 +208,14 @@ static int listen_on(void *arg, uint64_t service_id, const uint8_t address[16], 
 	return wire ? wire->way.listen(wire->way.arg, service_id, address, on) : 0;
 }
 
+static void take(void *arg, uint64_t sender, uint32_t communication_id, bool on)
+{
+	const struct wire *wire = wire_of_services(arg);
+
+	if (wire)
+		wire->way.take(wire->way.arg, sender, communication_id, on);
+}
+
 /* --- all wires --- */
 
 void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire)
@@ -235,6 +243,7 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.reserve = reserve,
 		.unreserve = unreserve,
 		.listen = listen_on,
+		.take = take,
 	};
 	struct wire **link = &wires->first;
 
