@@ -272,12 +272,30 @@ static int replace(const char *path, const struct merge_files *files, char *sent
 	return err;
 }
 
-static int refuse_lock(char *sentence, const char *path)
+/* Names the program that has a lock on the file, if the kernel says which one it is. */
+static int refuse_locked(char *sentence, const char *path)
+{
+	struct merge merge = {.sentence = sentence};
+	const int locker = (int)part_locker(path);
+	char process[32] = "a process";
+
+	if (locker)
+		snprintf(process, sizeof(process), "process %d", locker);
+	return refuse(&merge, EBUSY,
+		      "%s: %s has a lock on the file (fcntl(2)) and does not write the trace; end "
+		      "that process, or join what is there into another file by -o",
+		      path, process);
+}
+
+/* err: why part_lock() has failed. */
+static int refuse_lock(char *sentence, const char *path, int err)
 {
 	struct merge merge = {.sentence = sentence};
 
-	if (errno != EWOULDBLOCK)
-		return refuse_path(sentence, path, errno);
+	if (err == EBUSY)
+		return refuse_locked(sentence, path);
+	if (err != EWOULDBLOCK)
+		return refuse_path(sentence, path, err);
 	return refuse(
 		&merge, EWOULDBLOCK,
 		"%s: a process writes this trace; wait for the end of the process, or join what is "
@@ -293,7 +311,7 @@ int merge_to(const char *path, const struct merge_files *files, char sentence[ME
 	struct stat status;
 
 	if (fd < 0)
-		return refuse_lock(sentence, path);
+		return refuse_lock(sentence, path, errno);
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && realpath(path, resolved))
 		err = replace(resolved, files, sentence);
 	else
@@ -306,19 +324,72 @@ int merge_to(const char *path, const struct merge_files *files, char sentence[ME
 
 /* --- the parts of a trace --- */
 
-/* Keeps the finished parts of a list and locks them. */
-static void lock_finished(struct parts *parts, int *fds)
+/* Locks a file of a trace. Returns -1 as part_lock() does, and with ENOTSUP if the name leads to no regular file: to
+ * read a pipe might never end. */
+static int lock_file(const char *name, int flags)
 {
+	int fd = part_lock(name, flags);
+	struct stat status;
+
+	if (fd < 0 || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)))
+		return fd;
+	close(fd);
+	errno = ENOTSUP;
+	return -1;
+}
+
+static const char *name_kind(mode_t mode)
+{
+	if (S_ISDIR(mode))
+		return "a folder";
+	if (S_ISLNK(mode))
+		return "a symbolic link";
+	return S_ISFIFO(mode) ? "a pipe" : S_ISREG(mode) ? NULL : "no regular file";
+}
+
+/* Says why a part stays that nobody writes. */
+static int refuse_part(char *sentence, const char *part, int err)
+{
+	struct merge merge = {.sentence = sentence};
+	struct stat status = {0};
+	const char *kind = lstat(part, &status) ? NULL : name_kind(status.st_mode);
+
+	if (kind)
+		return refuse(&merge, ENOTSUP,
+			      "%s has the name of a part and is %s; remove it or give it another "
+			      "name",
+			      part, kind);
+	if (err == EBUSY)
+		return refuse_locked(sentence, part);
+	return refuse(&merge, err,
+		      "%s: %s; let user %u, who owns this part, join or remove it, or join what is "
+		      "there into another file by -o",
+		      part, strerror(err), (unsigned int)status.st_uid);
+}
+
+/* The locked parts of a trace. */
+struct locked {
+	struct parts parts;
+	int *fds;
+	unsigned int stuck; /* counts the parts that nobody writes and that cannot be locked */
+};
+
+/* Keeps the finished parts of a list and locks them. Writes the sentence for the first of those that are stuck. */
+static void lock_finished(struct locked *locked, char *sentence)
+{
+	struct parts *parts = &locked->parts;
 	unsigned int kept = 0;
 
 	for (unsigned int i = 0; i < parts->count; i++) {
-		int fd = part_lock(parts->names[i], 0);
+		int fd = lock_file(parts->names[i], O_NOFOLLOW);
 
 		if (fd < 0) {
+			if (errno != EWOULDBLOCK && errno != ENOENT && !locked->stuck++)
+				refuse_part(sentence, parts->names[i], errno);
 			free(parts->names[i]);
 			continue;
 		}
-		fds[kept] = fd;
+		locked->fds[kept] = fd;
 		parts->names[kept++] = parts->names[i];
 	}
 	parts->count = kept;
@@ -336,7 +407,7 @@ static int rename_parts(const struct parts *parts, char *sentence)
 	for (unsigned int i = 0; i < parts->count; i++) {
 		snprintf(joining, sizeof(joining), "%s" PART_JOINING, parts->names[i]);
 		if (rename(parts->names[i], joining))
-			return refuse_path(sentence, parts->names[i], errno);
+			return refuse_part(sentence, parts->names[i], errno);
 	}
 	return 0;
 }
@@ -359,7 +430,7 @@ static int settle(const char *whole, char *sentence)
 		if (part)
 			part[strlen(part) - strlen(PART_JOINING)] = '\0';
 		if (!part || (is_joined ? unlink(name) : rename(name, part)))
-			err = refuse_path(sentence, name, part ? errno : ENOMEM);
+			err = refuse_part(sentence, name, part ? errno : ENOMEM);
 		free(part);
 	}
 	parts_free(&parts);
@@ -403,34 +474,35 @@ static int join(const char *whole, const struct parts *parts, char *sentence)
 	return err;
 }
 
-static int join_finished(const char *whole, struct parts *parts, char *sentence)
+static int join_finished(const char *whole, struct locked *locked, char *sentence)
 {
-	int *fds = calloc(parts->count, sizeof(*fds)), err = 0;
+	int err = 0;
 
-	if (!fds)
+	locked->fds = calloc(locked->parts.count, sizeof(*locked->fds));
+	if (!locked->fds)
 		return refuse_path(sentence, whole, ENOMEM);
-	lock_finished(parts, fds);
-	if (parts->count)
-		err = join(whole, parts, sentence);
-	for (unsigned int i = 0; i < parts->count; i++)
-		close(fds[i]);
-	free(fds);
-	return err;
+	lock_finished(locked, sentence);
+	if (locked->parts.count)
+		err = join(whole, &locked->parts, sentence);
+	for (unsigned int i = 0; i < locked->parts.count; i++)
+		close(locked->fds[i]);
+	free(locked->fds);
+	return !err && locked->stuck ? EBUSY : err;
 }
 
 static int join_once(const char *whole, char *sentence)
 {
-	int fd = part_lock(whole, O_CREAT), err;
-	struct parts parts = {0};
+	int fd = lock_file(whole, O_CREAT), err;
+	struct locked locked = {0};
 
 	if (fd < 0)
-		return refuse_lock(sentence, whole);
+		return refuse_lock(sentence, whole, errno);
 	err = settle(whole, sentence);
-	if (!err && (err = parts_list(whole, &parts)))
+	if (!err && (err = parts_list(whole, &locked.parts)))
 		refuse_path(sentence, whole, err);
-	if (!err && parts.count)
-		err = join_finished(whole, &parts, sentence);
-	parts_free(&parts);
+	if (!err && locked.parts.count)
+		err = join_finished(whole, &locked, sentence);
+	parts_free(&locked.parts);
 	close(fd);
 	return err;
 }
@@ -460,6 +532,9 @@ static bool is_run_finished(const char *whole)
  * Two callers may leave at the same time. Each has released its part before it looks, so the one that looks
  * last sees that all parts are finished. A caller that finds NAME locked may leave: who holds the lock looks
  * again after releasing it, or writes a part and joins all parts at its own end.
+ *
+ * The loop ends: each join takes a part away, or finds a part that is written and will not be written at the next look,
+ * or fails.
  */
 int merge_at_end(const char *whole, char sentence[MERGE_SENTENCE_BYTES])
 {

@@ -35,7 +35,7 @@ int merge_to(const char *path, const struct merge_files *files,
  * Joins the finished parts of the file at an absolute path into the file, and removes the parts.
  *
  * Returns 0, also if no part is finished; EWOULDBLOCK if a process writes the file, or an errno value, each
- * with a sentence.
+ * with a sentence. A part that nobody writes and that cannot be locked or removed is an error; the others are joined.
  */
 int merge_parts(const char *whole, char sentence[MERGE_SENTENCE_BYTES]);
 

@@ -4,16 +4,23 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define ENDING	       ".part"
 #define PARTS_OF_A_PID 1000
 #define OPEN_FLAGS     (O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+
+/* The byte that a writer locks: behind the data of any trace, so that a file system whose locks bind hinders no reader. */
+#define LOCK_BYTE (INT64_C(1) << 62)
+
+/* After so many attempts at a file that another process removes, replaces or unlocks each time, this process gives up.
+ * There are file systems that have another inode number at each look. */
+#define ATTEMPTS_MAX 100
 
 static bool are_same(const struct stat *a, const struct stat *b)
 {
@@ -119,40 +126,91 @@ void parts_free(struct parts *parts)
 
 /* --- locks --- */
 
-/* A shared lock: several readers may look at the same time, and do not see each other. */
-bool part_is_written(const char *name)
+/* l_pid must be 0 (fcntl(2), open file description locks). */
+static struct flock lock_of(short type)
 {
-	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	bool is_written;
+	return (struct flock){
+		.l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1};
+}
+
+/* Returns what keeps this process from the lock: EWOULDBLOCK if somebody writes the file, EBUSY if another program has a
+ * lock on it; 0: nothing. No writer of a trace locks other bytes, or for reading. */
+static int find_conflict(int fd, pid_t *locker)
+{
+	struct flock lock = lock_of(F_WRLCK);
+
+	if (fcntl(fd, F_OFD_GETLK, &lock) || lock.l_type == F_UNLCK)
+		return 0;
+	*locker = lock.l_pid;
+	return lock.l_type == F_WRLCK && lock.l_start == LOCK_BYTE && lock.l_len == 1 ? EWOULDBLOCK
+										      : EBUSY;
+}
+
+/* Returns 0, also on a file system without locks, or what find_conflict() returns. */
+static int lock(int fd)
+{
+	pid_t locker;
+	int err = 0;
+
+	for (unsigned int i = 0; i < ATTEMPTS_MAX && !err; i++) {
+		struct flock own = lock_of(F_WRLCK);
+
+		if (!fcntl(fd, F_OFD_SETLK, &own) || (errno != EAGAIN && errno != EACCES))
+			return 0;
+		err = find_conflict(fd, &locker);
+	}
+	return err ? err : EWOULDBLOCK;
+}
+
+static int conflict_at(const char *name, pid_t *locker)
+{
+	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	int conflict;
 
 	if (fd < 0)
-		return false;
-	is_written = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+		return 0;
+	conflict = find_conflict(fd, locker);
 	close(fd);
-	return is_written;
+	return conflict;
+}
+
+bool part_is_written(const char *name)
+{
+	pid_t locker;
+
+	return conflict_at(name, &locker) == EWOULDBLOCK;
+}
+
+pid_t part_locker(const char *name)
+{
+	pid_t locker = 0;
+
+	return conflict_at(name, &locker) && locker > 0 ? locker : 0;
 }
 
 void part_unlock(int fd)
 {
-	flock(fd, LOCK_UN);
+	struct flock own = lock_of(F_UNLCK);
+
+	fcntl(fd, F_OFD_SETLK, &own);
 }
 
 int part_lock(const char *name, int flags)
 {
-	for (;;) {
-		int fd = open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0666);
+	for (unsigned int i = 0; i < ATTEMPTS_MAX; i++) {
+		int fd = open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0666), err;
 
 		if (fd < 0)
 			return -1;
-		if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-			close(fd);
-			errno = EWOULDBLOCK;
-			return -1;
-		}
-		if (is_at(fd, name))
+		err = lock(fd);
+		if (!err && is_at(fd, name))
 			return fd;
 		close(fd);
+		errno = err ? err : ESTALE;
+		if (err)
+			return -1;
 	}
+	return -1;
 }
 
 /* --- opening --- */
@@ -165,16 +223,9 @@ static bool has_writer(const struct parts *parts)
 	return false;
 }
 
-/* Waits for readers, which hold the lock for a moment. */
-static void lock_patiently(int fd)
-{
-	while (flock(fd, LOCK_EX) && errno == EINTR)
-		;
-}
-
 /*
- * Makes the part and locks it. A reader may look at the part before it is locked, and takes it for a
- * finished one: then the part may be gone.
+ * Makes the part and locks it. Another process may look at the part before it is locked, and takes it for a
+ * finished one: then the part may be locked, or gone.
  */
 static int make_part(const char *whole, int flags, struct part *part)
 {
@@ -193,8 +244,7 @@ static int make_part(const char *whole, int flags, struct part *part)
 			return errno;
 		if (part->fd < 0)
 			continue;
-		lock_patiently(part->fd);
-		if (is_at(part->fd, part->name))
+		if (!lock(part->fd) && is_at(part->fd, part->name))
 			return 0;
 		close(part->fd);
 	}
@@ -212,11 +262,8 @@ static void remove_all(struct parts *parts)
  * has_writer() has looked: such a part stays. */
 static void remove_finished(const char *name)
 {
-	int fd;
+	int fd = part_lock(name, O_NOFOLLOW);
 
-	do
-		fd = part_lock(name, 0);
-	while (fd < 0 && errno == EWOULDBLOCK && !part_is_written(name)); /* a reader had it */
 	if (fd < 0 && (errno == EWOULDBLOCK || errno == ENOENT))
 		return;
 	unlink(name);
@@ -224,34 +271,46 @@ static void remove_finished(const char *name)
 		close(fd);
 }
 
-/* NAME is locked: begins a new run in NAME, or joins the run whose parts are still written. */
-static int begin(int fd, int flags, struct part *part)
+/* Removes what the last run has left. */
+static void remove_last_run(const char *whole, struct parts *parts)
 {
 	char joining[PART_NAME_BYTES + sizeof(PART_JOINING)];
+
+	for (unsigned int i = 0; i < parts->count; i++)
+		remove_finished(parts->names[i]);
+	parts_free(parts);
+	if (parts_list_joining(whole, parts) == 0)
+		remove_all(parts);
+	snprintf(joining, sizeof(joining), "%s" PART_JOINING, whole);
+	unlink(joining);
+}
+
+/*
+ * Nobody writes NAME: begins a new run, or joins the run whose parts are still written. If another program has a lock on
+ * NAME, this process empties NAME but writes a part: the lock of a part says that the run is not finished.
+ */
+static int begin(int fd, bool is_locked, int flags, struct part *part)
+{
 	struct parts parts;
+	bool goes_on;
 	int err = parts_list(part->whole, &parts);
 
 	/* A folder that may not be listed has no parts that anybody could put together. */
 	if (err == EACCES)
 		err = 0;
-	if (!err && has_writer(&parts)) {
-		err = make_part(part->whole, flags, part);
-		close(fd);
-	} else if (!err) {
-		for (unsigned int i = 0; i < parts.count; i++)
-			remove_finished(parts.names[i]);
-		parts_free(&parts);
-		if (parts_list_joining(part->whole, &parts) == 0)
-			remove_all(&parts);
-		snprintf(joining, sizeof(joining), "%s" PART_JOINING, part->whole);
-		unlink(joining);
-		part->fd = fd;
-		err = ftruncate(fd, 0) ? give_up(fd, errno) : 0;
-	} else {
-		close(fd);
+	goes_on = !err && has_writer(&parts);
+	if (!err && !goes_on) {
+		remove_last_run(part->whole, &parts);
+		err = ftruncate(fd, 0) ? errno : 0;
 	}
 	parts_free(&parts);
-	return err;
+	if (!err && is_locked && !goes_on) {
+		part->fd = fd;
+		return 0;
+	}
+	if (!err)
+		err = make_part(part->whole, flags, part);
+	return give_up(fd, err);
 }
 
 /* The caller writes NAME already: it begins again, and others may still write their parts. */
@@ -267,6 +326,14 @@ static int begin_again(int fd, int held_fd, struct part *part)
 	return 0;
 }
 
+/* The path leads to a regular file that has no name, as /proc/self/fd/N may: there can be no parts. */
+static int take_unnamed(int fd, struct part *part)
+{
+	part->whole[0] = '\0';
+	part->fd = fd;
+	return ftruncate(fd, 0) ? give_up(fd, errno) : 0;
+}
+
 /* Takes an open file. EAGAIN: NAME was removed or replaced meanwhile. */
 static int take(int fd, int flags, int held_fd, struct part *part)
 {
@@ -279,16 +346,19 @@ static int take(int fd, int flags, int held_fd, struct part *part)
 		part->fd = fd;
 		return 0;
 	}
-	if (!realpath(part->name, part->whole))
-		return give_up(fd, errno == ENOENT ? EAGAIN : errno);
+	if (!realpath(part->name, part->whole)) {
+		if (errno != ENOENT)
+			return give_up(fd, errno);
+		return is_at(fd, part->name) ? take_unnamed(fd, part) : give_up(fd, EAGAIN);
+	}
 	if (held_fd >= 0 && fstat(held_fd, &held) == 0 && are_same(&status, &held))
 		return begin_again(fd, held_fd, part);
-	err = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
+	err = lock(fd);
 	if (err == EWOULDBLOCK)
 		return give_up(fd, make_part(part->whole, flags, part));
-	if (!err && !is_at(fd, part->whole))
+	if (!is_at(fd, part->whole))
 		return give_up(fd, EAGAIN);
-	return begin(fd, flags, part);
+	return begin(fd, !err, flags, part);
 }
 
 int part_open_beside(const char *whole, int flags, struct part *part)
@@ -300,14 +370,14 @@ int part_open_beside(const char *whole, int flags, struct part *part)
 
 int part_open(const char *path, int flags, int held_fd, struct part *part)
 {
-	int err;
+	int err = EAGAIN;
 
-	do {
+	for (unsigned int i = 0; i < ATTEMPTS_MAX && err == EAGAIN; i++) {
 		int fd = open(path, flags | OPEN_FLAGS, 0666);
 
 		*part = (struct part){.fd = -1};
 		snprintf(part->name, sizeof(part->name), "%s", path);
 		err = fd < 0 ? errno : take(fd, flags, held_fd, part);
-	} while (err == EAGAIN);
-	return err;
+	}
+	return err == EAGAIN ? ESTALE : err;
 }

@@ -4,9 +4,12 @@
  * NAME itself. A process that begins while another one writes NAME gets a part: a file NAME.PID.part
  * beside it. A reader puts NAME and its parts together.
  *
- * The process that writes a file holds an exclusive lock on it (flock(2)). The kernel releases the lock when the
- * process ends, however it ends: a part without a lock is finished. A process that finds NAME and all
- * parts finished begins a new run: it empties NAME and removes the parts.
+ * The process that writes a file holds an exclusive lock on a byte behind its data (fcntl(2), open file description
+ * locks). The kernel releases the lock when the process ends, however it ends: a part without a lock is finished. A
+ * process that finds NAME and all parts finished begins a new run: it empties NAME and removes the parts.
+ *
+ * Locks of other programs keep nobody from writing: flock(2) does not concern these locks. If a program locks all bytes
+ * of NAME by fcntl(2), a run goes to a part, and the part is joined when that lock is gone.
  *
  * The lock belongs to the descriptor, so two writers of one process are like two processes. A child
  * of fork() closes its copy of the descriptor, and changes nothing by that.
@@ -18,15 +21,17 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #define PART_NAME_BYTES (PATH_MAX + 64)
 
 /* A file that is open for writing. */
 struct part {
-	int fd;			     /* empty, locked, O_CLOEXEC */
-	bool shares_lock;	     /* the lock is held_fd's, too: see part_open() */
-	char whole[PART_NAME_BYTES]; /* the path of NAME, absolute; "": NAME is no regular file */
-	char name[PART_NAME_BYTES];  /* the path of the file that fd writes */
+	int fd;		  /* empty, locked, O_CLOEXEC */
+	bool shares_lock; /* the lock is held_fd's, too: see part_open() */
+	char whole
+		[PART_NAME_BYTES]; /* the path of NAME, absolute; "": NAME is no regular file, or has no name */
+	char name[PART_NAME_BYTES]; /* the path of the file that fd writes */
 };
 
 /*
@@ -64,12 +69,16 @@ void parts_free(struct parts *parts);
  */
 void part_unlock(int fd);
 
-/* Returns true if somebody writes the file. */
+/* Returns true if somebody writes the file. Takes no lock. */
 bool part_is_written(const char *name);
+
+/* Returns the process that has a lock on the file; 0: none, or the kernel does not say which process it is. */
+pid_t part_locker(const char *name);
 
 /*
  * Opens a file for reading and writing and takes its lock. Returns the descriptor; -1 with EWOULDBLOCK if
- * somebody writes the file, or with another errno value.
+ * somebody writes the file, EBUSY if another program has a lock on it, ESTALE if the name leads to another file at
+ * each look, or another errno value.
  */
 int part_lock(const char *name, int flags);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of a trace that another process removes, replaces or begins to write between two steps of this one: flock(),
+ * Files of a trace that another process removes, replaces or begins to write between two steps of this one: fcntl(),
  * rename() and unlink() are the test's own (--wrap).
  */
 #include "backends/sim/capture/pcapfile.h"
@@ -10,10 +10,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,24 +25,25 @@ static char folder[64], whole[PART_NAME_BYTES];
 static void (*meddle)(int fd);
 static unsigned int rounds, locks;
 
-/* How many calls of flock() a signal interrupts. */
-static unsigned int signals;
-
 /* What the other process does before the next unlink(), and after the next rename() to the name of the whole file. */
 static void (*before_unlink)(const char *path), (*after_rename)(void);
 
-int __real_flock(int fd, int operation);
-int __wrap_flock(int fd, int operation);
-int __wrap_flock(int fd, int operation)
+int __real_fcntl64(int fd, int command, ...);
+int __wrap_fcntl64(int fd, int command, ...);
+int __wrap_fcntl64(int fd, int command, ...)
 {
-	locks++;
-	if (rounds && rounds--)
-		meddle(fd);
-	if (signals && signals--) {
-		errno = EINTR;
-		return -1;
+	va_list arguments;
+	void *argument;
+
+	va_start(arguments, command);
+	argument = va_arg(arguments, void *);
+	va_end(arguments);
+	if (command == F_OFD_SETLK && ((struct flock *)argument)->l_type == F_WRLCK) {
+		locks++;
+		if (rounds && rounds--)
+			meddle(fd);
 	}
-	return __real_flock(fd, operation);
+	return __real_fcntl64(fd, command, argument);
 }
 
 int __real_unlink(const char *path);
@@ -82,7 +85,7 @@ void tearDown(void)
 {
 	char command[128];
 
-	rounds = signals = 0;
+	rounds = 0;
 	before_unlink = NULL;
 	after_rename = NULL;
 	snprintf(command, sizeof(command), "rm -r %s", folder);
@@ -199,11 +202,20 @@ static void make_late_part(void)
 	TEST_ASSERT_GREATER_OR_EQUAL(0, late);
 }
 
+/* Returns true if the process now writes the part. */
+static bool lock_late(void)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = INT64_C(1) << 62, .l_len = 1};
+
+	return __real_fcntl64(late, F_OFD_SETLK, &lock) == 0;
+}
+
 /* It locks the part as soon as it can, and then writes the part if it is still there. */
 static void lock_late_part(const char *path)
 {
 	TEST_ASSERT_EQUAL_STRING(late_part, path);
-	if (__real_flock(late, LOCK_EX | LOCK_NB) == 0)
+	if (lock_late())
 		TEST_FAIL_MESSAGE("a process writes a part that is about to be removed");
 }
 
@@ -217,18 +229,18 @@ void test_a_part_is_locked_before_it_is_removed(void)
 	TEST_ASSERT_NULL(before_unlink);
 	TEST_ASSERT_EQUAL_STRING(whole, part.name);
 	/* It then sees that the part is gone, and makes another one. */
-	TEST_ASSERT_EQUAL_INT(0, __real_flock(late, LOCK_EX | LOCK_NB));
+	TEST_ASSERT_TRUE(lock_late());
 	TEST_ASSERT_NOT_EQUAL(0, access(late_part, F_OK));
 	close(late);
 	close(part.fd);
 }
 
-/* Locks the part when this process has seen that nobody writes it: before its third lock. */
-static void lock_late_at_third(int fd)
+/* Locks the part when this process has seen that nobody writes it: before its second lock. */
+static void lock_late_at_second(int fd)
 {
 	(void)fd;
-	if (locks == 3)
-		TEST_ASSERT_EQUAL_INT(0, __real_flock(late, LOCK_EX | LOCK_NB));
+	if (locks == 2)
+		TEST_ASSERT_TRUE(lock_late());
 }
 
 void test_a_part_that_is_locked_before_it_is_removed_stays(void)
@@ -236,8 +248,8 @@ void test_a_part_that_is_locked_before_it_is_removed_stays(void)
 	struct part part;
 
 	make_late_part();
-	meddle = lock_late_at_third;
-	rounds = 3;
+	meddle = lock_late_at_second;
+	rounds = 2;
 	TEST_ASSERT_EQUAL_INT(0, part_open(whole, O_RDWR, -1, &part));
 	TEST_ASSERT_EQUAL_STRING(whole, part.name);
 	expect_at(late, late_part);
@@ -245,18 +257,18 @@ void test_a_part_that_is_locked_before_it_is_removed_stays(void)
 	close(part.fd);
 }
 
-/* --- signals --- */
+/* --- a file that is another one at each look, as on some file systems --- */
 
-/* A reader has the lock for a moment, and a signal comes while the writer waits. */
-void test_a_signal_costs_no_lock(void)
+void test_a_file_that_is_replaced_for_ever_is_given_up(void)
 {
 	struct part part;
 
-	signals = 2;
-	TEST_ASSERT_EQUAL_INT(0, part_open_beside(whole, O_RDWR, &part));
-	TEST_ASSERT_EQUAL_UINT(0, signals);
-	TEST_ASSERT_TRUE(part_is_written(part.name));
-	close(part.fd);
+	make_file(whole);
+	meddle = replace_file;
+	rounds = UINT_MAX;
+	TEST_ASSERT_EQUAL_INT(-1, part_lock(whole, 0));
+	TEST_ASSERT_EQUAL_INT(ESTALE, errno);
+	TEST_ASSERT_EQUAL_INT(ESTALE, part_open(whole, O_RDWR, -1, &part));
 }
 
 /* --- joins --- */
