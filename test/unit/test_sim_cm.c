@@ -850,6 +850,25 @@ void test_waiting_events_end_with_their_identifier(void)
 	expect(client.id, RDMA_CM_EVENT_REJECTED, 28);
 }
 
+/* No other channel gets the events, even if it is where the old one was. */
+void test_identifiers_outlive_their_channel_without_events(void)
+{
+	struct rdma_cm_event *event;
+
+	listen_and_resolve();
+	connect_both();
+	CM->destroy_event_channel(channel);
+	channel = CM->create_event_channel();
+	TEST_ASSERT_EQUAL_INT(0, fcntl(channel->fd, F_SETFL, O_NONBLOCK));
+	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(client.id));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 1000000));
+	TEST_ASSERT_EQUAL_INT(-1, CM->get_cm_event(channel, &event));
+	TEST_ASSERT_EQUAL_INT(EAGAIN, errno);
+	TEST_ASSERT_EQUAL_INT(0, CM->migrate_id(client.id, channel));
+	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(server.id));
+	expect(client.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+}
+
 void test_device_removal(void)
 {
 	listen_at(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);

@@ -78,8 +78,10 @@ void cm_destroy_event_channel(struct rdma_event_channel *rdma)
 	HOLD hold = world_hold(channel->cm->world);
 
 	for (struct cm_id *id = channel->cm->first_id; id; id = id->next)
-		if (id->channel == channel)
+		if (id->channel == channel) {
 			cm_drop_events(id);
+			id->orphaned = true;
+		}
 	cm_channel_end(channel);
 }
 

@@ -26,7 +26,7 @@ void cm_event_push(struct cm_event *event)
 {
 	struct cm_id *id = event->id;
 
-	if (id->unaccepted) {
+	if (id->unaccepted || id->orphaned) {
 		pool_give(&id->cm->events, event);
 		return;
 	}

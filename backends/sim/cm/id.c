@@ -22,6 +22,7 @@ struct cm_id *cm_id_new(struct cm *cm, struct cm_channel *channel, void *context
 	id->rdma.qp_type = qp_type;
 	id->cm = cm;
 	id->channel = channel;
+	id->orphaned = false;
 	id->starting_psn = (uint32_t)(sim_random_next(&cm->random) & 0xffffff);
 	id->next = cm->first_id;
 	id->link = &cm->first_id;
@@ -194,6 +195,7 @@ int cm_id_migrate(struct cm_id *id, struct cm_channel *channel)
 		return errno;
 	cm_move_events(id, channel);
 	id->channel = channel;
+	id->orphaned = false;
 	id->rdma.channel = &channel->rdma;
 	if (id->sync)
 		cm_channel_end(old);

@@ -128,6 +128,7 @@ struct cm_id {
 	uint32_t starting_psn; /* of the packets that the QP receives */
 	bool srq;
 	bool unaccepted;    /* of a request: no event comes before rdma_accept(3) */
+	bool orphaned;	    /* the channel has been destroyed: events have no place */
 	bool connect_error; /* the QP could not follow a REP: later messages raise no event */
 	struct cm_group *groups;
 	struct cm_id *next_ending;
