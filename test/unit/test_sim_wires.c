@@ -119,12 +119,20 @@ bool __wrap_bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns
 	return rung;
 }
 
+/* Set: only a ring ends a sleep; and another process undoes the ring that comes just before the sleep. */
+static _Atomic bool endless, forgetful;
+
 void __real_bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns);
 void __wrap_bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns);
 void __wrap_bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns)
 {
 	atomic_fetch_add(&sleeps, 1);
-	__real_bell_wait(bell, seen, until_ns);
+	if (atomic_load(&forgetful)) {
+		while (atomic_load(&bell->rings) == seen)
+			__real_sched_yield();
+		atomic_store(&bell->rings, seen);
+	}
+	__real_bell_wait(bell, seen, atomic_load(&endless) ? UINT64_MAX : until_ns);
 	starve();
 }
 
@@ -144,6 +152,8 @@ void setUp(void)
 	atomic_store(&awaited, false);
 	atomic_store(&starved, false);
 	atomic_store(&blind, false);
+	atomic_store(&endless, false);
+	atomic_store(&forgetful, false);
 	atomic_store(&watched, 0);
 	atomic_store(&answers, 0);
 	main_thread = pthread_self();
@@ -684,6 +694,71 @@ void test_no_arrival_is_lost_between_polling_and_waiting(void)
 		pthread_mutex_unlock(&driver.mutex);
 	}
 	atomic_store(&enough, true);
+	TEST_ASSERT_EQUAL_INT(0, pthread_join(thread, NULL));
+}
+
+/* --- words of the bell that another process overwrites --- */
+
+static void start_and_sleep(void)
+{
+	atomic_store(&endless, true);
+	start();
+	while (!atomic_load(&wire.bell.asleep))
+		sched_yield();
+	atomic_store(&wire.bell.asleep, 0);
+}
+
+void test_a_thread_that_nobody_counts_is_joined(void)
+{
+	start_and_sleep();
+	driver_stop(&driver);
+	TEST_ASSERT_FALSE(atomic_load(&driver.at_bell));
+}
+
+void test_a_thread_that_nobody_counts_leaves_the_bell(void)
+{
+	start_and_sleep();
+	pthread_mutex_lock(&driver.mutex);
+	driver_set_wires(&driver, NULL, NULL);
+	TEST_ASSERT_FALSE(atomic_load(&driver.at_bell));
+	atomic_store(&endless, false);
+	pthread_mutex_unlock(&driver.mutex);
+}
+
+void test_a_thread_whose_ring_is_undone_is_joined(void)
+{
+	const uint32_t before = atomic_load(&sleeps);
+
+	atomic_store(&endless, true);
+	atomic_store(&forgetful, true);
+	start();
+	while (atomic_load(&sleeps) == before)
+		sched_yield();
+	driver_stop(&driver);
+	TEST_ASSERT_FALSE(atomic_load(&driver.at_bell));
+}
+
+/* Returns true if the progress thread sleeps for as long as it may. */
+static bool sleeps_long(void)
+{
+	bool sleeps_now;
+
+	pthread_mutex_lock(&driver.mutex);
+	sleeps_now = driver.asleep_until_ns > driver_now_ns(&driver) + UINT64_C(500000000);
+	pthread_mutex_unlock(&driver.mutex);
+	return sleeps_now;
+}
+
+/* A program that waits gets its packet late, but gets it. */
+void test_a_packet_for_which_nobody_rings_comes(void)
+{
+	pthread_t thread;
+
+	start();
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, wait_for_one, NULL));
+	while (!somebody_waits() || !sleeps_long())
+		sched_yield();
+	atomic_fetch_add(&wire.sent, 1);
 	TEST_ASSERT_EQUAL_INT(0, pthread_join(thread, NULL));
 }
 

@@ -66,6 +66,12 @@ void bell_ring(struct bell *bell)
 	wake(bell, INT_MAX);
 }
 
+void bell_wake(struct bell *bell)
+{
+	atomic_fetch_add(&bell->rings, 1);
+	futex(bell, FUTEX_WAKE, INT_MAX, NULL);
+}
+
 bool bell_ring_one(struct bell *bell)
 {
 	return wake(bell, 1) > 0;

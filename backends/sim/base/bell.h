@@ -10,7 +10,8 @@
  *	    bell_ignore(bell)
  *
  * Nothing here locks. In shared memory the values of the words are untrusted: a wrong one costs sleep
- * or wakefulness, nothing else.
+ * or wakefulness, nothing else. So a sleeper on shared memory sleeps for a limited time, and its own process wakes it
+ * by bell_wake(), again and again until it has left the bell.
  */
 #ifndef BACKENDS_SIM_BASE_BELL_H
 #define BACKENDS_SIM_BASE_BELL_H
@@ -48,6 +49,10 @@ static inline bool bell_is_listened(const struct bell *bell)
 
 /* Wakes the sleeper; no system call unless it sleeps. */
 void bell_ring(struct bell *bell);
+
+/* Wakes the sleeper, whatever the words say, if it sleeps already. For threads of its own process, which know by other
+ * means that it may sleep. */
+void bell_wake(struct bell *bell);
 
 /* Wakes one of several sleepers. Returns false if none slept. */
 bool bell_ring_one(struct bell *bell);

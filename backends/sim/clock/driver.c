@@ -4,8 +4,11 @@
 #include "backends/sim/base/clock_now.h"
 #include "backends/sim/clock/private.h"
 
-#include <sched.h>
 #include <stdlib.h>
+#include <time.h>
+
+/* How long a thread sleeps between two attempts to wake the progress thread. */
+#define LEAVE_PAUSE_NS 20000
 
 void driver_init(struct driver *driver, bool real)
 {
@@ -41,18 +44,21 @@ void driver_forked(struct driver *driver)
 	pthread_cond_init(&driver->changed, NULL);
 }
 
-/* Waits until the progress thread has left the bell. Afterwards the bell's memory may be freed. */
-static void leave_bell(struct driver *driver)
+/* The progress thread may have a lower priority, so this thread sleeps. The loop depends on no word of the bell, to which
+ * other processes may have written. */
+void driver_leave_bell(struct driver *driver)
 {
+	const struct timespec pause = {.tv_nsec = LEAVE_PAUSE_NS};
+
 	while (atomic_load(&driver->at_bell)) {
-		bell_ring(driver->bell);
-		sched_yield();
+		bell_wake(driver->bell);
+		nanosleep(&pause, NULL);
 	}
 }
 
 void driver_set_wires(struct driver *driver, const struct driver_wires *wires, struct bell *bell)
 {
-	leave_bell(driver);
+	driver_leave_bell(driver);
 	driver->wires = wires ? *wires : (struct driver_wires){.arg = NULL};
 	driver->bell = bell ? bell : &driver->own_bell;
 	driver->listening = false;

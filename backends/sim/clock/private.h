@@ -16,6 +16,10 @@ void driver_ran(const struct driver *driver);
 /* Sleeps until the driver changes. If the thread is cancelled, the mutex is released. */
 void driver_sleep(struct driver *driver);
 
+/* Waits until the progress thread has left the bell, and would see what has changed: afterwards the bell's memory may be
+ * freed. */
+void driver_leave_bell(struct driver *driver);
+
 /* Wakes all waiters; each one that still waits counts itself again. */
 void driver_wake_all(struct driver *driver);
 

@@ -37,6 +37,10 @@
 /* While QPs wait for room, the wires look after this time whether their receivers still live. */
 #define AWAIT_NS 10000000
 
+/* The longest sleep on a bell that is shared: if another process has written to the words of the bell, the rings of the
+ * peers may be lost. */
+#define SHARED_SLEEP_NS UINT64_C(1000000000)
+
 /* How many looks the progress thread listens on after packets that no poll has taken. */
 #define LOOKS_AFTER_ARRIVAL 64
 
@@ -58,7 +62,7 @@ static void kick(struct driver *driver)
 
 	if (asleep_until_ns && driver->running && is_due_before(driver, asleep_until_ns)) {
 		driver->asleep_until_ns = 0;
-		bell_ring(driver->bell);
+		bell_wake(driver->bell);
 	}
 }
 
@@ -243,7 +247,7 @@ static void set_listening(struct driver *driver, bool on)
 /*
  * The progress thread stops listening while the program polls. A program that polls with a real-time priority may keep
  * the thread from running: then each packet costs its peer a system call that wakes nobody. So the polls stop listening
- * in the thread's place. bell_ring() ends the long sleep of the thread, which looks every LOOK_NS from then on.
+ * in the thread's place. bell_wake() ends the long sleep of the thread, which looks every LOOK_NS from then on.
  */
 static void look_for_starved(struct driver *driver)
 {
@@ -261,7 +265,7 @@ static void look_for_starved(struct driver *driver)
 		return;
 	}
 	set_listening(driver, false);
-	bell_ring(driver->bell);
+	bell_wake(driver->bell);
 }
 
 /*
@@ -330,7 +334,7 @@ void driver_listen(struct driver *driver)
 	set_listening(driver, true);
 	/* One batch; the progress thread receives the rest. */
 	if (advance_to_now(driver, false) != CAUGHT_UP && driver->running)
-		bell_ring(driver->bell);
+		bell_wake(driver->bell);
 	kick(driver);
 }
 
@@ -371,6 +375,15 @@ static uint64_t polled_ago_ns(struct driver *driver)
 	return world_ns(driver) - driver->polled_ns;
 }
 
+/* Returns until when the thread may sleep: for a limited time if the bell is in memory of other processes, whose rings
+ * may be lost. */
+static uint64_t limit_sleep(const struct driver *driver, uint64_t until_ns)
+{
+	if (driver->bell == &driver->own_bell)
+		return until_ns;
+	return earlier(until_ns, sim_engine_now_ns(driver->engine) + SHARED_SLEEP_NS);
+}
+
 /* Brings the engine up to now. Returns until when the thread may sleep; 0: not at all. */
 static uint64_t look(struct driver *driver)
 {
@@ -398,7 +411,7 @@ static uint64_t look(struct driver *driver)
 		return earlier(next_ns, sim_engine_now_ns(driver->engine) + LOOK_NS);
 	if (sim_way_out_is_awaited(driver->engine))
 		return earlier(next_ns, sim_engine_now_ns(driver->engine) + AWAIT_NS);
-	return next_ns;
+	return limit_sleep(driver, next_ns);
 }
 
 /* --- the progress thread --- */
@@ -538,7 +551,7 @@ void driver_stop(struct driver *driver)
 	driver->stop = true;
 	driver->running = false;
 	driver->stopping = true;
-	bell_ring(driver->bell);
+	driver_leave_bell(driver);
 	join_progress(driver);
 	if (driver->wires.listen)
 		set_listening(driver, false);

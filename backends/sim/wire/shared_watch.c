@@ -26,7 +26,7 @@ static void *run(void *arg)
 		if (read(watch->fds[CLOSED], events, sizeof(events)) <= 0)
 			continue;
 		atomic_store(&watch->ended, true);
-		bell_ring(watch->bell);
+		bell_wake(watch->bell);
 	}
 }
 

@@ -49,7 +49,7 @@ static void *listen_on(void *arg)
 			listener->aims = false;
 			listener->hurries = false;
 			if (listener->on)
-				bell_ring(listener->bell);
+				bell_wake(listener->bell);
 		}
 	}
 	pthread_mutex_unlock(&listener->mutex);
