@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -245,6 +247,99 @@ static bool is_made_possible(int number, const siginfo_t *info, const void *cont
 	return watching(&fault);
 }
 
+/* --- mappings of files that may become shorter ---
+ *
+ * Without a lock: exit(3) and fork(2) remove mappings, too, and the handler may look at any time. So chunks are never
+ * freed.
+ */
+
+#define CHUNK_MAPPINGS 64
+
+/* In the place of an address. */
+enum { MAPPING_FREE, MAPPING_TAKEN };
+
+struct mapping {
+	_Atomic uintptr_t start; /* stored last */
+	_Atomic size_t length_bytes;
+};
+
+static struct chunk {
+	struct chunk *next;
+	struct mapping mappings[CHUNK_MAPPINGS];
+} * _Atomic chunks;
+
+/* Takes an entry that has this start for itself; NULL: there is none. */
+static struct mapping *take_mapping(uintptr_t start)
+{
+	for (struct chunk *chunk = atomic_load(&chunks); chunk; chunk = chunk->next)
+		for (unsigned int i = 0; i < CHUNK_MAPPINGS; i++) {
+			uintptr_t found = start;
+
+			if (atomic_compare_exchange_strong(&chunk->mappings[i].start, &found,
+							   MAPPING_TAKEN))
+				return &chunk->mappings[i];
+		}
+	return NULL;
+}
+
+static bool add_chunk(void)
+{
+	struct chunk *chunk = calloc(1, sizeof(*chunk));
+
+	if (!chunk)
+		return false;
+	chunk->next = atomic_load(&chunks);
+	while (!atomic_compare_exchange_weak(&chunks, &chunk->next, chunk))
+		;
+	return true;
+}
+
+bool guard_add_mapping(void *addr, size_t length_bytes)
+{
+	struct mapping *mapping;
+
+	while (!(mapping = take_mapping(MAPPING_FREE)))
+		if (!add_chunk())
+			return false;
+	atomic_store(&mapping->length_bytes, length_bytes);
+	atomic_store(&mapping->start, (uintptr_t)addr);
+	return true;
+}
+
+void guard_remove_mapping(const void *addr)
+{
+	struct mapping *mapping = take_mapping((uintptr_t)addr);
+
+	if (mapping)
+		atomic_store(&mapping->start, MAPPING_FREE);
+}
+
+/* Finds the mapping around an address. */
+static bool find_around(uintptr_t address, uintptr_t *start, size_t *length_bytes)
+{
+	for (struct chunk *chunk = atomic_load(&chunks); chunk; chunk = chunk->next)
+		for (unsigned int i = 0; i < CHUNK_MAPPINGS; i++) {
+			*start = atomic_load(&chunk->mappings[i].start);
+			*length_bytes = atomic_load(&chunk->mappings[i].length_bytes);
+			if (*start > MAPPING_TAKEN && address - *start < *length_bytes)
+				return true;
+		}
+	return false;
+}
+
+/* Replaces the mapping around an address behind the end of its file. Returns true if the access is repeated. */
+static bool replace_mapping(int number, const siginfo_t *info)
+{
+	uintptr_t start;
+	size_t length_bytes;
+
+	if (number != SIGBUS || info->si_code != BUS_ADRERR ||
+	    !find_around((uintptr_t)info->si_addr, &start, &length_bytes))
+		return false;
+	return mmap((void *)start, length_bytes, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
 /*
  * The actions below ours, the oldest first. A program may install an action on top of ours; the
  * next guard_install() puts ours on top of it. An action that passes a fault on to us reaches the
@@ -293,7 +388,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	const char *frame = __builtin_frame_address(0);
 	int kept_errno = errno;
 
-	if (is_made_possible(number, info, context) || survive(context)) {
+	if (is_made_possible(number, info, context) || replace_mapping(number, info) ||
+	    survive(context)) {
 		errno = kept_errno;
 		return;
 	}

@@ -22,6 +22,16 @@ void guard_install(void);
 void guard_lock(void);
 void guard_unlock(void);
 
+/*
+ * Adds a mapping of a file that another process may shorten. If bytes behind the end of the file are touched, the whole
+ * mapping is replaced by zeros that belong to this process alone, and the access is repeated: what other processes
+ * write is seen there no more. Returns false without memory; then such an access is a fault as any other.
+ */
+bool guard_add_mapping(void *addr, size_t length_bytes);
+
+/* Call this before the mapping is unmapped. */
+void guard_remove_mapping(const void *addr);
+
 /* Copies length_bytes from src to dst. Returns nonzero if one of the two ranges cannot be accessed; some bytes may
  * have been copied then. */
 int guard_copy(void *dst, const void *src, size_t length_bytes);

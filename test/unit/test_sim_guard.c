@@ -315,3 +315,73 @@ void test_without_a_handler_a_sent_signal_ends_the_program(void)
 	TEST_ASSERT_TRUE(WIFSIGNALED(status));
 	TEST_ASSERT_EQUAL_INT(SIGSEGV, WTERMSIG(status));
 }
+
+/* --- files that become shorter --- */
+
+/* Maps a new file of three pages. */
+static uint8_t *map_file(int *fd)
+{
+	uint8_t *memory;
+
+	*fd = memfd_create("file", MFD_CLOEXEC);
+	TEST_ASSERT_GREATER_OR_EQUAL(0, *fd);
+	TEST_ASSERT_EQUAL_INT(0, ftruncate(*fd, (off_t)(3 * page)));
+	memory = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	TEST_ASSERT_TRUE(memory != MAP_FAILED);
+	memset(memory, 7, 3 * page);
+	return memory;
+}
+
+void test_a_mapping_of_a_file_that_becomes_shorter_has_zeros(void)
+{
+	int fd;
+	volatile uint8_t *memory = map_file(&fd);
+	uint8_t copy[16];
+
+	guard_install();
+	TEST_ASSERT_TRUE(guard_add_mapping((void *)memory, 3 * page));
+	TEST_ASSERT_EQUAL_INT(0, ftruncate(fd, (off_t)page));
+	/* The first page is in the file still. */
+	TEST_ASSERT_EQUAL_UINT(7, memory[page - 1]);
+	memory[2 * page] = 5;
+	TEST_ASSERT_EQUAL_UINT(5, memory[2 * page]);
+	TEST_ASSERT_EQUAL_UINT(0, memory[page]);
+	TEST_ASSERT_EQUAL_UINT(0, memory[0]);
+	TEST_ASSERT_EQUAL_INT(0, guard_copy(copy, (void *)memory, sizeof(copy)));
+	guard_remove_mapping((void *)memory);
+	munmap((void *)memory, 3 * page);
+	close(fd);
+}
+
+/* More than one chunk of them; and one that was removed is a fault of its own again. */
+void test_many_mappings_of_files_that_become_shorter(void)
+{
+	enum { COUNT = 200 };
+	volatile uint8_t *memories[COUNT];
+	int fds[COUNT], status;
+	pid_t child;
+
+	guard_install();
+	for (unsigned int i = 0; i < COUNT; i++) {
+		memories[i] = map_file(&fds[i]);
+		TEST_ASSERT_TRUE(guard_add_mapping((void *)memories[i], 3 * page));
+		TEST_ASSERT_EQUAL_INT(0, ftruncate(fds[i], 0));
+	}
+	for (unsigned int i = 0; i < COUNT - 1; i++)
+		TEST_ASSERT_EQUAL_UINT(0, memories[i][page]);
+	guard_remove_mapping((void *)memories[COUNT - 1]);
+	child = fork();
+	if (!child) {
+		signal(SIGBUS, SIG_DFL);
+		guard_install();
+		_exit(memories[COUNT - 1][page]);
+	}
+	waitpid(child, &status, 0);
+	TEST_ASSERT_TRUE(WIFSIGNALED(status));
+	TEST_ASSERT_EQUAL_INT(SIGBUS, WTERMSIG(status));
+	for (unsigned int i = 0; i < COUNT; i++) {
+		guard_remove_mapping((void *)memories[i]);
+		munmap((void *)memories[i], 3 * page);
+		close(fds[i]);
+	}
+}

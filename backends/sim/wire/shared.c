@@ -228,9 +228,9 @@ static int attach(struct shared *shared)
 		segment_drop(&shared->segment);
 		return err;
 	}
-	shared->identity = shared->segment.header->identity;
-	shared->base_ns = shared->segment.header->base_ns;
-	shared->wall_base_ns = shared->segment.header->wall_base_ns;
+	shared->identity = shared->segment.identity;
+	shared->base_ns = shared->segment.base_ns;
+	shared->wall_base_ns = shared->segment.wall_base_ns;
 	segment_unlock(&shared->segment);
 	return 0;
 }

@@ -3,6 +3,8 @@
 
 #include "backends/sim/wire/shared_places.h"
 
+#include "src/guard/guard.h"
+
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
@@ -183,6 +185,7 @@ static bool map(const struct segment *segment, uint32_t index, uint32_t size_cla
 
 	if (memory == MAP_FAILED)
 		return false;
+	guard_add_mapping(memory, bytes_of(size_class));
 	*area = (struct area){index, CLASS_BYTES << size_class, memory};
 	return true;
 }
@@ -239,6 +242,7 @@ bool areas_map(const struct segment *segment, uint32_t index, struct area *area)
 
 void areas_unmap(struct area *area)
 {
+	guard_remove_mapping(area->memory);
 	munmap(area->memory, RING_BYTES(area->capacity));
 	area->memory = NULL;
 }

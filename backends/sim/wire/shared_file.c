@@ -6,6 +6,7 @@
 #include "backends/sim/wire/shared_sweep.h"
 
 #include "sim/base/refuse.h"
+#include "src/guard/guard.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -183,6 +184,7 @@ static int map_header(struct segment *segment)
 
 	if (map == MAP_FAILED)
 		return refuse_call("mmap()", segment, errno);
+	guard_add_mapping(map, SEGMENT_HEADER_BYTES);
 	segment->map = map;
 	segment->header = map;
 	return 0;
@@ -336,14 +338,23 @@ static int check_devices(const struct segment *segment, const struct segment_wor
 		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
 	if (here_bytes != there_bytes || strcmp(there, world->devices) != 0)
 		err = refuse_devices(world->devices, there);
-	else if (world->identity && world->identity != header->identity)
+	else if (world->identity && world->identity != segment->identity)
 		err = refuse_devices("the addresses of its parent", "other addresses");
 	free(there);
 	return err;
 }
 
-/* Refuses the header of a living world that this process cannot use. */
-static int check_header(const struct segment *segment, uint64_t file_bytes)
+/* Keeps what this process believes of the header from now on. */
+static void keep_header(struct segment *segment, const struct segment_header *header)
+{
+	segment->identity = header->identity;
+	segment->base_ns = header->base_ns;
+	segment->wall_base_ns = header->wall_base_ns;
+}
+
+/* Refuses the header of a living world that this process cannot use. A world that begins in the future would let time
+ * wrap. */
+static int check_header(struct segment *segment, uint64_t file_bytes)
 {
 	struct segment_header header = {0};
 
@@ -354,14 +365,16 @@ static int check_header(const struct segment *segment, uint64_t file_bytes)
 		return refuse_why(NULL, (struct vb_why){VB_WHY_SHARED_VERSION,
 							{header.layout, SEGMENT_LAYOUT},
 							.text = segment->path});
-	if (header.header_bytes != SEGMENT_HEADER_BYTES || file_bytes < SEGMENT_HEADER_BYTES)
+	if (header.header_bytes != SEGMENT_HEADER_BYTES || file_bytes < SEGMENT_HEADER_BYTES ||
+	    header.base_ns > segment_now_ns())
 		return refuse_segment(VB_WHY_SHARED_DAMAGED, segment, 0);
+	keep_header(segment, &header);
 	return 0;
 }
 
 /* Decides what to do with the file. Reads it by pread(), which only returns less if the file is too short.
  * The caller holds the lock. */
-static enum verdict judge(const struct segment *segment, int *err)
+static enum verdict judge(struct segment *segment, int *err)
 {
 	struct stat status;
 
@@ -422,6 +435,7 @@ static int make(struct segment *segment, const struct segment_world *world)
 	header->wall_base_ns = world->base_ns ? world->wall_base_ns : clock_now_ns(CLOCK_REALTIME);
 	header->devices_bytes = (uint32_t)devices_bytes;
 	memcpy(segment->map + SEGMENT_TEXT_AT, world->devices, devices_bytes);
+	keep_header(segment, header);
 	atomic_store_explicit(&header->magic, SEGMENT_MAGIC, memory_order_release);
 	return 0;
 }
@@ -433,8 +447,10 @@ void segment_unlink(const struct segment *segment)
 
 void segment_drop(struct segment *segment)
 {
-	if (segment->map)
+	if (segment->map) {
+		guard_remove_mapping(segment->map);
 		munmap(segment->map, SEGMENT_HEADER_BYTES);
+	}
 	if (segment->fd >= 0)
 		close(segment->fd);
 	segment->fd = -1;

@@ -20,6 +20,8 @@ struct segment {
 	uint32_t place;
 	segment_id id;	/* of this attachment; 0: none yet */
 	bool has_woken; /* the last segment_unlock() has woken another process */
+	/* As the header said when the file was opened. */
+	uint64_t identity, base_ns, wall_base_ns;
 	char path[128];
 };
 

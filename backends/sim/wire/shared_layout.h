@@ -9,8 +9,8 @@
  * an error of fallocate(2) and never SIGBUS.
  *
  * Everything here is untrusted: another process may write any byte at any time. Whoever reads a number
- * reads it once, and checks it before it becomes an index or a length. The exception is a process that
- * shortens the file, which the kernel lets only the user's own processes do.
+ * reads it once, and checks it before it becomes an index or a length. No wait and no loop ends by a word of the file
+ * alone. A process that finds the file shortened goes on with zeros (guard_add_mapping): for it, all others have ended.
  *
  * Behind all data are bytes that are only locked (fcntl(2), open file description locks): one byte that
  * is locked during rare changes, and one for each place, which its process locks as long as it lives.

@@ -35,6 +35,7 @@ static void take_answer(struct vb_sim *world, uint64_t process, const struct wor
 		    !wait->answered) {
 			*wait->call = *answer;
 			wait->call->text[sizeof(answer->text) - 1] = '\0';
+			wait->call->why.verb = wait->call->why.text = NULL; /* of another process */
 			wait->answered = true;
 			return;
 		}
