@@ -7,6 +7,7 @@
 #include "src/check/poison.h"
 #include "src/check/tell.h"
 #include "src/check/track.h"
+#include "src/layer/watch.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -389,6 +390,11 @@ int check_finish(void)
 {
 	if (!enabled)
 		return 0;
-	vb_check_disable();
+	if (layer_left_inside())
+		offence_say("exit(3) was called inside a verb, as by a signal handler: what is "
+			    "left is not "
+			    "looked at; call exit(3) outside verbs");
+	else
+		vb_check_disable();
 	return offence_end();
 }

@@ -245,6 +245,11 @@ uint64_t vb_check_findings(enum vb_rule rule)
 
 /* --- the end --- */
 
+void offence_say(const char *sentence)
+{
+	sink_write(&sink, "check", sentence);
+}
+
 int offence_end(void)
 {
 	char sentence[SENTENCE_BYTES];

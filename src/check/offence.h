@@ -28,6 +28,9 @@ int offence_start(const struct vb_check_options *options);
 void offence_report(enum vb_rule rule, const struct offence_place places[OFFENCE_PLACES_MAX],
 		    const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Prints a sentence that is no finding. Takes no lock. */
+void offence_say(const char *sentence);
+
 /* Prints how many findings there were. Returns the status with which the process is to exit; 0: the
  * program's own status counts. */
 int offence_end(void);

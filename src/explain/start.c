@@ -2,6 +2,7 @@
 /* What the environment asks for: VERBENA_EXPLAIN and VERBENA_REPORT. */
 #include "src/explain/explain.h"
 #include "src/explain/report.h"
+#include "src/layer/watch.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ __attribute__((constructor)) static void begin(void)
 /* The destructor of backends/sim/world/process.c, which ends the world, has a lower priority. */
 __attribute__((destructor)) static void finish(void)
 {
-	if (explaining)
+	if (explaining && !layer_left_inside())
 		explain_end();
 	report_at_exit();
 }

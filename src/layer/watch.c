@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/layer/watch.h"
 
+#include "src/layer/passage.h"
 #include "src/verbs/registry.h"
 
 #include <errno.h>
@@ -17,8 +18,19 @@ struct watcher {
 static struct watcher watchers[WATCHERS_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while watchers change */
 
+static atomic_bool left_inside; /* set for ever by layer_left_inside() */
+
+bool layer_left_inside(void)
+{
+	if (passage_inside())
+		atomic_store(&left_inside, true);
+	return atomic_load(&left_inside);
+}
+
 static void see(void *unused, const struct vb_event *event)
 {
+	if (atomic_load_explicit(&left_inside, memory_order_relaxed))
+		return;
 	for (unsigned int i = 0; i < WATCHERS_MAX; i++) {
 		vb_event_fn *fn = atomic_load_explicit(&watchers[i].fn, memory_order_acquire);
 

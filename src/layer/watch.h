@@ -3,6 +3,7 @@
 #ifndef SRC_LAYER_WATCH_H
 #define SRC_LAYER_WATCH_H
 
+#include <stdbool.h>
 #include <verbena/event.h>
 
 #define WATCHERS_MAX 8
@@ -16,5 +17,12 @@ int layer_watch(vb_event_fn *fn, void *arg);
 
 /* Removes a watcher. When it returns, fn is not running and will not be called again. */
 void layer_unwatch(vb_event_fn *fn, void *arg);
+
+/*
+ * For destructors. Returns true if exit(3) has interrupted this thread in a layered verb, as from a signal handler or
+ * from a function that a verb has called: the thread may have any lock, and never gives it back. From then on, no
+ * watcher is called.
+ */
+bool layer_left_inside(void);
 
 #endif /* SRC_LAYER_WATCH_H */

@@ -4,6 +4,7 @@
 
 #include "src/base/failure.h"
 #include "src/base/path.h"
+#include "src/layer/watch.h"
 #include "src/log/file.h"
 #include "src/log/source.h"
 
@@ -299,8 +300,15 @@ __attribute__((constructor)) static void begin_from_environment(void)
 	phase = WAITING;
 }
 
-/* Threads may still run verbs: their events are not taken any more. */
+/* Threads may still run verbs: their events are not taken any more. If exit(3) has interrupted this thread in a verb, the
+ * file stays as after the death of the process. */
 __attribute__((destructor)) static void end_at_exit(void)
 {
-	end();
+	if (!layer_left_inside())
+		end();
+	else if (has_source)
+		dprintf(STDERR_FILENO,
+			"verbena: log %s: exit(3) was called inside a verb, as by a signal "
+			"handler: the last events may be missing; call exit(3) outside verbs\n",
+			path_now);
 }

@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include <verbena/error.h>
 #include <verbena/log.h>
+#include <verbena/verbs.h>
 
 #define THREADS	   4
 #define EVENTS	   20000
@@ -501,4 +502,43 @@ void test_a_full_disk_keeps_the_lines_before(void)
 	TEST_ASSERT_TRUE(!read.cut_bytes && !read.has_zeros);
 	/* A page may stay unused: the limit is no multiple of its size. */
 	TEST_ASSERT_TRUE(size_of(path) > LIMIT - 4096 - 200 && size_of(path) <= LIMIT);
+}
+
+/* --- exit(3) inside a verb --- */
+
+#define STATUS 7
+
+static void exit_on_signal(int number)
+{
+	signal(number, SIG_IGN);
+	exit(STATUS); /* NOLINT(bugprone-signal-handler): programs do so */
+}
+
+/* Nobody reads standard error: the complaint that the disk is full raises SIGPIPE, under the lock of the log. */
+static void log_until_the_complaint(void)
+{
+	struct ibv_device **list = vb_get_device_list("sim", NULL);
+	struct ibv_context *context = vb_open_device(list[0]);
+	int ends[2];
+
+	alarm(60);
+	signal(SIGPIPE, exit_on_signal);
+	if (!context || vb_log_open(path) || pipe(ends) || dup2(ends[1], STDERR_FILENO) < 0 ||
+	    setrlimit(RLIMIT_FSIZE, &(struct rlimit){LIMIT, LIMIT}))
+		_exit(1);
+	close(ends[0]);
+	for (;;)
+		vb_dealloc_pd(vb_alloc_pd(context));
+}
+
+void test_exit_inside_a_verb_ends(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child)
+		log_until_the_complaint();
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
+	TEST_ASSERT_TRUE(WIFEXITED(status));
+	TEST_ASSERT_EQUAL_INT(STATUS, WEXITSTATUS(status));
 }

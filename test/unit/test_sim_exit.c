@@ -282,3 +282,35 @@ void test_verbs_after_the_end(void)
 	expect_exit(open_objects, NULL, exit_with_late_verbs);
 	TEST_ASSERT_FALSE(world_exists());
 }
+
+/* --- exit(3) while the default world is made --- */
+
+static const struct vb_sim_config *exit_in_configuration(void)
+{
+	exit(STATUS);
+}
+
+/* As the drop-in's destructor. */
+static void forget_default(void)
+{
+	vb_sim_set_default(NULL);
+}
+
+/* The thread has the lock of the default world, and never gives it back. */
+void test_while_the_default_world_is_made(void)
+{
+	int status;
+	pid_t child = fork();
+
+	TEST_ASSERT_GREATER_OR_EQUAL(0, child);
+	if (!child) {
+		alarm(HANG_SECONDS);
+		atexit(forget_default);
+		vb_sim_set_default(exit_in_configuration);
+		B.get_device_list(NULL);
+		_exit(1);
+	}
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
+	TEST_ASSERT_TRUE(WIFEXITED(status));
+	TEST_ASSERT_EQUAL_INT(STATUS, WEXITSTATUS(status));
+}

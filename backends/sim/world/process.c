@@ -8,6 +8,7 @@
 #include "src/guard/guard.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/single_threaded.h>
 #include <time.h>
@@ -29,7 +30,7 @@ struct list {
 /* The order of locks everywhere: default_mutex, tables_mutex, a world, the guard. */
 static pthread_mutex_t default_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_sim *default_world;
-static vb_sim_default_fn *default_config;
+static vb_sim_default_fn *_Atomic default_config;
 
 static pthread_mutex_t tables_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_sim *worlds;
@@ -206,13 +207,44 @@ void process_each(void (*fn)(void *arg, struct vb_sim *world), void *arg)
 	pthread_mutex_unlock(&tables_mutex);
 }
 
+/* --- locks at exit --- */
+
+/* Returns true if this thread has the lock. */
+static bool is_own(const pthread_mutex_t *mutex)
+{
+#ifdef __GLIBC__
+	return mutex->__data.__owner == gettid();
+#else
+	(void)mutex;
+	return false;
+#endif
+}
+
+/*
+ * Takes a lock at exit, if its holder gives it up within patience_ns. A thread that exit(3) has interrupted keeps
+ * the lock for ever: one whose signal handler, or whose function that a verb calls, calls exit(3). By
+ * CLOCK_REALTIME, because ThreadSanitizer does not know pthread_mutex_clocklock().
+ */
+static bool lock_to_leave(pthread_mutex_t *mutex, uint64_t patience_ns)
+{
+	const uint64_t until_ns = clock_now_ns(CLOCK_REALTIME) + patience_ns;
+	const struct timespec until = {(time_t)(until_ns / 1000000000),
+				       (long)(until_ns % 1000000000)};
+
+	return !is_own(mutex) && !pthread_mutex_timedlock(mutex, &until);
+}
+
 /* --- the default world --- */
 
+/* The drop-in's destructor calls this, too: exit(3) may have interrupted this thread while it makes the default
+ * world. */
 void vb_sim_set_default(vb_sim_default_fn *fn)
 {
-	pthread_mutex_lock(&default_mutex);
-	default_config = fn;
-	pthread_mutex_unlock(&default_mutex);
+	const bool locked = lock_to_leave(&default_mutex, LEAVE_NS_MAX);
+
+	atomic_store(&default_config, fn);
+	if (locked)
+		pthread_mutex_unlock(&default_mutex);
 }
 
 /* The function of vb_sim_set_default() gave no configuration; errno says why. */
@@ -226,13 +258,14 @@ static void refuse_default(void)
 /* The program's function may read files. */
 static struct vb_sim *create_default(void)
 {
+	vb_sim_default_fn *const configure = atomic_load(&default_config);
 	const struct vb_sim_config *config = NULL;
 	int state = cancel_off();
 	struct vb_sim *world = NULL;
 
-	if (default_config)
-		config = default_config();
-	if (config || !default_config)
+	if (configure)
+		config = configure();
+	if (config || !configure)
 		world = vb_sim_open(config);
 	else
 		refuse_default();
@@ -302,31 +335,6 @@ int vb_sim_configure(const struct vb_sim_config *config)
 }
 
 /* --- at exit --- */
-
-/* Returns true if this thread has the lock. */
-static bool is_own(const pthread_mutex_t *mutex)
-{
-#ifdef __GLIBC__
-	return mutex->__data.__owner == gettid();
-#else
-	(void)mutex;
-	return false;
-#endif
-}
-
-/*
- * Takes a lock at exit, if its holder gives it up within patience_ns. A thread that exit(3) has interrupted keeps
- * the lock for ever: one whose signal handler, or whose function that a verb calls, calls exit(3). By
- * CLOCK_REALTIME, because ThreadSanitizer does not know pthread_mutex_clocklock().
- */
-static bool lock_to_leave(pthread_mutex_t *mutex, uint64_t patience_ns)
-{
-	const uint64_t until_ns = clock_now_ns(CLOCK_REALTIME) + patience_ns;
-	const struct timespec until = {(time_t)(until_ns / 1000000000),
-				       (long)(until_ns % 1000000000)};
-
-	return !is_own(mutex) && !pthread_mutex_timedlock(mutex, &until);
-}
 
 /* Returns true if exit(3) has interrupted this thread in a verb. */
 static bool is_in_verb(void)
