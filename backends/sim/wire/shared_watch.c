@@ -3,6 +3,7 @@
 
 #include "backends/sim/base/thread.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -20,7 +21,13 @@ static void *run(void *arg)
 
 	pthread_barrier_wait(&watch->began);
 	for (;;) {
-		if (poll(fds, 2, -1) > 0 && fds[STOP].revents)
+		const int ready = poll(fds, 2, -1);
+
+		if (ready < 0 && errno == EINTR)
+			continue;
+		/* poll() fails if the program has lowered the limit of its descriptors (RLIMIT_NOFILE) to nearly none:
+		 * nothing is watched then. */
+		if (ready <= 0 || fds[STOP].revents)
 			return NULL;
 		/* The content of the events does not matter: each says that a process has closed the file. */
 		if (read(watch->fds[CLOSED], events, sizeof(events)) <= 0)
