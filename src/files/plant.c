@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <verbena/verbs.h>
 
@@ -19,8 +20,12 @@
 #define CLASS	"sys/class/"
 #define VIRTUAL "sys/devices/virtual/"
 
-/* How often another process may remove the new folder before it is locked. */
-enum { TRIES = 1000 };
+enum {
+	/* How often another process may remove the new folder before it is locked. */
+	TRIES = 1000,
+	/* How often, at 1 ms each, the lock is asked for while another process has it. */
+	LOCK_TRIES = 10000,
+};
 
 /* Makes the folders above a file. Returns 0 or an errno value. */
 static int make_folders(int root, const char *path)
@@ -162,6 +167,22 @@ static int make_all(int root, struct ibv_device **list)
 	return err;
 }
 
+/* Takes a shared lock. Another process that looks at the folder has the lock for a moment. Returns 0 or an errno value:
+ * EBUSY if a process keeps the lock. */
+static int lock(int folder)
+{
+	const struct timespec millisecond = {.tv_nsec = 1000000};
+
+	for (unsigned int i = 0; i < LOCK_TRIES; i++) {
+		if (!flock(folder, LOCK_SH | LOCK_NB))
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return errno;
+		nanosleep(&millisecond, NULL);
+	}
+	return EBUSY;
+}
+
 /* Makes a folder and locks it. Returns 0, with the folder open, or an errno value: ESTALE if another
  * process took it for what a killed process left, and removed it before it was locked. */
 static int make_locked(const char *name, int *folder)
@@ -176,10 +197,11 @@ static int make_locked(const char *name, int *folder)
 	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? ESTALE : errno;
-	/* Waits while the other process has its lock. */
-	err = flock(fd, LOCK_SH) ? errno : 0;
+	err = lock(fd);
 	if (!err && !files_is_named(fd, name, NULL))
 		err = ESTALE;
+	else if (err)
+		rmdir(name);
 	if (err)
 		close(fd);
 	else

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -32,9 +33,9 @@ enum {
 
 static struct {
 	pthread_mutex_t lock;
-	bool read;	   /* true after the variables were read */
-	bool ended;	   /* true while the process ends */
-	bool refused;	   /* true after the maker has failed */
+	bool read;    /* true after the variables were read */
+	bool ended;   /* true while the process ends */
+	bool refused; /* true after the maker has failed, or another process has kept the lock */
 	const char *name;  /* the folder; NULL: the process does not belong to `verbena run` */
 	const char *maker; /* the path of the program verbena */
 	size_t length;	   /* of name */
@@ -195,6 +196,17 @@ static void read_variables(void)
 	pthread_atfork(NULL, NULL, forked);
 }
 
+/* The program goes on without the files, and does not wait for them again. */
+static void give_up(void)
+{
+	place.refused = true;
+	dprintf(STDERR_FILENO,
+		"verbena run: %s: a process keeps a lock on this folder (flock(2)), so the program "
+		"sees no "
+		"files of the devices in /sys and /dev; end that process (fuser -v)\n",
+		place.name);
+}
+
 /* Takes the lock, and makes the folder if it is missing. The caller holds place.lock. */
 static bool hold(void)
 {
@@ -212,6 +224,8 @@ static bool hold(void)
 		else if (err != ENOENT || !make())
 			return false;
 	}
+	if (!place.refused)
+		give_up();
 	return false;
 }
 

@@ -173,6 +173,31 @@ void test_a_new_folder_of_the_same_name_stays(void)
 	TEST_ASSERT_FALSE(has_files());
 }
 
+/* Another program keeps the new folder locked: each attempt takes 1 ms, which the test does not wait. */
+int __wrap_nanosleep(const struct timespec *duration, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *duration, struct timespec *left)
+{
+	(void)duration;
+	(void)left;
+	return 0;
+}
+
+static int other;
+
+static void lock_fresh(void)
+{
+	other = open(fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	TEST_ASSERT_EQUAL_INT(0, flock(other, LOCK_EX));
+}
+
+void test_a_lock_that_another_program_keeps_is_an_error(void)
+{
+	let(AFTER_MKDIR, 1, lock_fresh);
+	TEST_ASSERT_EQUAL_INT(EBUSY, plant());
+	close(other);
+	TEST_ASSERT_NOT_EQUAL(0, access(fresh, F_OK));
+}
+
 void test_a_locked_folder_stays(void)
 {
 	int fd;
