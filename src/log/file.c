@@ -24,21 +24,21 @@ static size_t page_bytes(void)
 
 /*
  * Allocates the bytes on the disk. At the limit of RLIMIT_FSIZE the kernel sends SIGXFSZ, whose
- * default ends the program: this thread takes the signal back.
+ * default ends the program: this thread takes the signal back. Without signals, since one makes the kernel take back
+ * what it has allocated: with a timer that is quicker than the allocation, no attempt would succeed.
  */
 static int allocate(int fd, uint64_t start, size_t size_bytes)
 {
 	const struct timespec at_once = {0};
-	sigset_t over, before, pending;
+	sigset_t all, over, before, pending;
 	int err;
 
 	sigemptyset(&over);
 	sigaddset(&over, SIGXFSZ);
-	pthread_sigmask(SIG_BLOCK, &over, &before);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	sigpending(&pending);
-	do
-		err = posix_fallocate(fd, (off_t)start, (off_t)size_bytes);
-	while (err == EINTR);
+	err = posix_fallocate(fd, (off_t)start, (off_t)size_bytes);
 	if (err == EFBIG && !sigismember(&pending, SIGXFSZ))
 		sigtimedwait(&over, NULL, &at_once);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

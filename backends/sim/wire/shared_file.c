@@ -11,6 +11,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,12 +68,8 @@ static struct flock bytes_of(int64_t first, int64_t count)
 static bool lock_byte(int fd, int64_t byte)
 {
 	struct flock lock = bytes_of(byte, 1);
-	int err;
 
-	do
-		err = fcntl(fd, F_OFD_SETLK, &lock);
-	while (err && errno == EINTR);
-	return !err;
+	return !fcntl(fd, F_OFD_SETLK, &lock);
 }
 
 /* Returns true if another open file description has the lock. */
@@ -161,13 +159,19 @@ bool segment_has_others(const struct segment *segment, uint32_t first, uint32_t 
 
 /* --- pages --- */
 
+/* A signal makes the kernel take back what it has allocated: with a timer that is quicker than the allocation, no attempt
+ * would succeed. So the second attempt is without signals. */
 int segment_allocate(const struct segment *segment, uint64_t offset, uint64_t length)
 {
-	int err;
+	int err = posix_fallocate(segment->fd, (off_t)offset, (off_t)length);
+	sigset_t all, before;
 
-	do
-		err = posix_fallocate(segment->fd, (off_t)offset, (off_t)length);
-	while (err == EINTR);
+	if (err != EINTR)
+		return err;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = posix_fallocate(segment->fd, (off_t)offset, (off_t)length);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
 
