@@ -255,9 +255,13 @@ static int empty_files(const struct lines *lines)
 
 		if (!lines->emptied[i] || !path || strstr(path, "%p"))
 			continue;
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		/* O_NONBLOCK: opening a pipe that nobody reads fails, and does not hang. */
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+			  0666);
 		if (fd < 0) {
-			fprintf(stderr, "verbena run: %s: %s\n", path, strerror(errno));
+			fprintf(stderr,
+				"verbena run: %s: %s; name a regular file that may be written\n",
+				path, strerror(errno));
 			return CLI_EXIT_FAILED;
 		}
 		close(fd);

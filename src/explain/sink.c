@@ -136,7 +136,9 @@ static bool write_file(const char *pattern, const char *line, size_t length_byte
 	int fd;
 
 	path_expand(pattern, path, sizeof(path));
-	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, MODE_OF_FILES);
+	/* O_NONBLOCK: opening a pipe that nobody reads fails, and does not hang. */
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+		  MODE_OF_FILES);
 	if (fd < 0) {
 		complain(path, errno);
 		return false;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -111,7 +112,7 @@ static void read_lines(void)
 	fclose(file);
 }
 
-static void expect_line(void (*leave)(void), const char *words)
+static void expect_status(void (*leave)(void))
 {
 	int status;
 	pid_t child = fork();
@@ -125,6 +126,11 @@ static void expect_line(void (*leave)(void), const char *words)
 	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
 	TEST_ASSERT_TRUE(WIFEXITED(status));
 	TEST_ASSERT_EQUAL_INT(STATUS, WEXITSTATUS(status));
+}
+
+static void expect_line(void (*leave)(void), const char *words)
+{
+	expect_status(leave);
 	read_lines();
 	TEST_ASSERT_NOT_NULL_MESSAGE(strstr(lines, words), lines);
 }
@@ -138,4 +144,12 @@ void test_exit_outside_verbs(void)
 void test_exit_inside_a_verb(void)
 {
 	expect_line(exit_inside, "there is none: a thread is inside a verb");
+}
+
+/* The report goes to standard error then. */
+void test_a_pipe_that_nobody_reads_does_not_hang(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, unlink(path));
+	TEST_ASSERT_EQUAL_INT(0, mkfifo(path, 0600));
+	expect_status(exit_outside);
 }
