@@ -151,6 +151,9 @@ struct vb_sim_event {
 	enum ibv_event_type type;
 };
 
+/* The name of a world that no other process has: see vb_sim_config.world. */
+#define VB_SIM_WORLD_NEW "new"
+
 /*
  * A world. Without devices (device_count 0), it gets two, sim0 and sim1. Without links (link_count
  * 0), every port reaches every other port of its link layer without delay; with links, a port
@@ -176,9 +179,10 @@ struct vb_sim_config {
 	unsigned int fault_count;
 	const struct vb_fault_rule *faults;
 	/*
-	 * Names the world of devices whose wire is VB_SIM_WIRE_SHARED: letters, digits, '_', '-' and '.'
-	 * ["": one for each user and network namespace]. All processes of a world must have the same
-	 * devices.
+	 * Names the world of devices whose wire is VB_SIM_WIRE_SHARED: letters, digits, '_', '-' and '.'.
+	 * All processes that name a world must have the same devices. "" is the default world, of which
+	 * there is one for each user, network namespace and configuration of these devices. VB_SIM_WORLD_NEW
+	 * makes a world that only this process, and what it forks, is in.
 	 */
 	char world[VB_SIM_NAME_MAX];
 	/* In any order; events of one time happen in the order in which they stand. */

@@ -25,6 +25,21 @@ static int refuse_service(struct sim_engine *engine, int err, uint64_t service_i
 	return sim_refuse(engine, (struct vb_why){reasons[which], {service_id}});
 }
 
+/* Refuses what the way out has refused, and names the process that has the service ID. */
+static int refuse_outside(struct sim_engine *engine, int err, uint64_t service_id)
+{
+	const struct sim_way_out *way = engine->net->way;
+	const char *taker = err == ENOMEM || !way->taken_by ? NULL : way->taken_by(way->arg);
+	const bool same = err == EADDRINUSE;
+
+	if (!taker)
+		return refuse_service(engine, err, service_id);
+	return sim_refuse(engine,
+			  (struct vb_why){same ? VB_WHY_CM_SERVICE_TAKEN : VB_WHY_CM_SERVICE_BESIDE,
+					  {service_id},
+					  .text = taker});
+}
+
 /* --- reservations --- */
 
 static struct sim_cm_reservation **bucket_of(struct sim_cm_manager *manager, uint64_t service_id)
@@ -85,7 +100,7 @@ int sim_cm_reserve(struct sim_engine *engine, uint64_t service_id, const uint8_t
 		err = way->reserve(way->arg, service_id, address, flags);
 	if (err) {
 		free(reservation);
-		return refuse_service(engine, err, service_id);
+		return refuse_outside(engine, err, service_id);
 	}
 	reservation->service_id = service_id;
 	reservation->flags = flags & ~(uint32_t)SIM_SERVICE_UNIQUE;
@@ -172,7 +187,7 @@ static int announce(struct sim_cm *cm, uint64_t service_id, const uint8_t addres
 	if (err) {
 		if (cm->reserved_by_listen)
 			sim_cm_unreserve(engine, service_id, address);
-		return refuse_service(engine, err, service_id);
+		return refuse_outside(engine, err, service_id);
 	}
 	own->listens = true;
 	cm->service_flags = own->flags;

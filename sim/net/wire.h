@@ -110,6 +110,9 @@ struct sim_way_out {
 	/* This process has taken (`on`), or has forgotten, the request of a process with a communication ID: server() of
 	 * that process returns this one for SIM_GSI_REQUEST. Best effort. NULL with reserve(). */
 	void (*take)(void *arg, uint64_t sender, uint32_t communication_id, bool on);
+	/* Returns words for the process because of which the last reserve() or listen() has failed, which stay
+	 * until the next call; NULL: there is none. NULL: other processes have no names. */
+	const char *(*taken_by)(void *arg);
 };
 
 /* Returns true if the way out has room for a packet; process: the receiver of a message to QP 1, or 0. */

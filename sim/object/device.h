@@ -57,12 +57,13 @@ struct sim_device_config {
 	const struct sim_quirks *quirks; /* NULL: the profile's */
 	unsigned int pkey_count;
 	const uint16_t *pkeys;
+	uint16_t lids_before; /* how many LIDs the fabric has before those of this engine */
 	uint64_t
 		identity; /* see sim_device_renumber(); 0: numbers and MACs begin at their lowest */
 };
 
-/* Makes a device; sim_engine_destroy() frees it. InfiniBand ports get the LIDs 1, 2, 3, ... in the
- * order in which they are made. EINVAL for a configuration beyond the limits, ENOMEM. */
+/* Makes a device; sim_engine_destroy() frees it. InfiniBand ports get the LIDs
+ * lids_before + 1, + 2, + 3, ... in the order in which they are made. EINVAL for a configuration beyond the limits, ENOMEM. */
 int sim_device_create(struct sim_engine *engine, const struct sim_device_config *config, void *user,
 		      struct sim_device **device);
 

@@ -115,7 +115,7 @@ void sim_port_init(struct sim_port *port, struct sim_device *device, unsigned in
 	set_mac(port, config->identity);
 	port->gids[0] = sim_port_link_local(port);
 	if (sim_port_is_infiniband(port)) {
-		port->lid = (uint16_t)(next_lid(device->engine) + number - 1 +
+		port->lid = (uint16_t)(config->lids_before + next_lid(device->engine) + number - 1 +
 				       (device->quirks.lids_are_high ? HIGH_LIDS : 0));
 		port->sm_lid = 1;
 	}

@@ -32,8 +32,7 @@ static const struct cli_option options[] = {
 	 NULL, cli_take_text, offsetof(struct arguments, wire)},
 	{"world", 0, "NAME",
 	 "processes with the same NAME share the devices\n[VERBENA_WORLD, else the project's, else "
-	 "one "
-	 "for each user]",
+	 "all of this user's\nwith the same devices]",
 	 NULL, cli_take_text, offsetof(struct arguments, world)},
 	{0},
 };
@@ -190,9 +189,13 @@ static int choose_wires(const struct arguments *arguments, struct vb_project *pr
 	const char *world = given(arguments->world, VB_ENVIRONMENT_WORLD);
 	struct vb_project_error error;
 
-	if (wire)
-		vb_project_add_devices(&project->sim, strchr(wire, '=') ? 1 : VB_PROJECT_DEVICES);
-	if ((!wire || vb_project_set_wire(project, arguments->wire ? "--wire" : VB_ENVIRONMENT_WIRE,
+	/* VERBENA_WIRE also says how many devices there are. */
+	if (wire && setenv(VB_ENVIRONMENT_WIRE, wire, 1)) {
+		fprintf(stderr, "verbena devices: no memory\n");
+		return CLI_EXIT_FAILED;
+	}
+	if (vb_environment_set_devices(project, &error) &&
+	    (!wire || vb_project_set_wire(project, arguments->wire ? "--wire" : VB_ENVIRONMENT_WIRE,
 					  wire, &error)) &&
 	    (!world ||
 	     vb_project_set_world(project, arguments->world ? "--world" : VB_ENVIRONMENT_WORLD,

@@ -5,6 +5,7 @@
 #include "src/cli/program.h"
 #include "src/cli/repeat.h"
 #include "src/cli/session.h"
+#include "src/cli/wait_for.h"
 #include "src/project/environment.h"
 
 #include <ctype.h>
@@ -56,6 +57,7 @@ struct lines {
 	bool emptied[2];   /* of the options that write lines */
 	bool continued[3]; /* of the options that may be repeated */
 	const char *files; /* the folder to make, or NULL */
+	uint64_t wait_for; /* the TCP port of the server, or 0 */
 };
 
 static bool is_standard_error(const char *path)
@@ -197,7 +199,9 @@ static const struct cli_option options[] = {
 	 "how packets reach other processes: memory (not at all),\nshared, udp[=ADDRESS|INTERFACE] "
 	 "[shared]",
 	 NULL, take_value},
-	{"world", 0, "NAME", "processes with the same NAME share the devices [one for\neach user]",
+	{"world", 0, "NAME",
+	 "processes with the same NAME share the devices; new: only\nthis program and its children "
+	 "[all of this user's with the\nsame devices]",
 	 NULL, take_value},
 	{"seed", 0, "N", "of all random numbers [random]", NULL, take_value},
 	{"clock", 0, "C", "the clock, see verbena-run(1) [real]", NULL, take_value,
@@ -224,24 +228,30 @@ static const struct cli_option options[] = {
 	 "mistakes that no status shows, such as a buffer that changes\nbefore its completion; "
 	 "exits with 99 if there are any",
 	 NULL, take_check},
+	{"wait-for", 0, "PORT",
+	 "begins when a server listens at the TCP port, for a client that\nis started with its "
+	 "server",
+	 "When it begins", cli_take_number, offsetof(struct lines, wait_for), .max = UINT16_MAX},
 	{"files", 0, "FOLDER",
 	 "makes a folder with the devices' files of /sys and /dev,\nand runs no program",
 	 "Instead of a program", cli_take_text, offsetof(struct lines, files)},
 	{0},
 };
 
-/* Reports wrong settings once, before each child would. */
+/* Reports wrong settings once, before each child would, and makes the new world of all children. */
 static int check_settings(void)
 {
 	struct vb_project_error error;
 	struct vb_project *project = vb_environment_load(&error);
+	int err;
 
 	if (!project) {
 		fprintf(stderr, "verbena run: %s\n", error.text);
 		return CLI_EXIT_USAGE;
 	}
+	err = vb_environment_settle_world(project);
 	vb_project_free(project);
-	return CLI_EXIT_OK;
+	return err ? session_no_memory() : CLI_EXIT_OK;
 }
 
 /* A run begins with empty files, to whose end each process writes. */
@@ -298,7 +308,7 @@ static int execute(char **argv, const char *folder)
 
 static int run(int argc, char **argv)
 {
-	struct lines lines = {{false}, {false}, NULL};
+	struct lines lines = {0};
 	char folder[PATH_MAX];
 	int status = cli_read_options(&cli_run, argc, argv, &lines);
 
@@ -320,6 +330,8 @@ static int run(int argc, char **argv)
 	status = empty_files(&lines);
 	if (!status)
 		status = session_begin(folder);
+	if (!status && lines.wait_for)
+		status = wait_for_listener((uint16_t)lines.wait_for);
 	return status ? status : execute(argv + optind, folder);
 }
 
@@ -331,8 +343,9 @@ const struct cli_command cli_run = {
 		 "program\n"
 		 "and its children load Verbena's " PROGRAM_LIBRARY " instead of the system's.\n",
 	.exits = "  the program's own; with --check and findings 99; before the program runs\n"
-		 "   1  Verbena's library was not found, a file cannot be written, or there is no\n"
-		 "      memory\n"
+		 "   1  Verbena's library was not found, a file cannot be written, no server "
+		 "listens,\n"
+		 "      or there is no memory\n"
 		 "   2  wrong usage, a wrong variable or setting, or a wrong project file or file "
 		 "of\n"
 		 "      suppressions\n"

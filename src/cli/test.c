@@ -315,7 +315,7 @@ static int take_two(struct arguments *arguments)
 	if (status)
 		return status;
 	sim->clock = VB_SIM_CLOCK_REAL;
-	snprintf(sim->world, sizeof(sim->world), "test-%d", getpid());
+	vb_project_new_world(sim->world);
 	*peer = arguments->one_sim = *sim;
 	two->one = arguments->compare ? &arguments->one_sim : NULL;
 	set_wire(sim, &a, device_index(sim, run->device, 0));

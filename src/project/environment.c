@@ -68,15 +68,13 @@ static bool read_word(const char *name, vb_words_fn *words, int *index,
 				   vb_words_list(words, allowed, sizeof(allowed)));
 }
 
-static const char *choose_quirks(void)
+static const char *choose_quirks(const struct vb_project *project)
 {
 	const char *given = getenv(VB_ENVIRONMENT_QUIRKS);
 
 	if (given)
 		return given;
-	return variable(VB_ENVIRONMENT_PROJECT) || variable(VB_ENVIRONMENT_PROFILE)
-		       ? NULL
-		       : QUIRKS_DEFAULT;
+	return project->file[0] || variable(VB_ENVIRONMENT_PROFILE) ? NULL : QUIRKS_DEFAULT;
 }
 
 static bool is_quirk(const char *name, size_t length)
@@ -114,9 +112,10 @@ static uint64_t default_count(void)
 	return wire && strchr(wire, '=') ? 1 : VB_PROJECT_DEVICES;
 }
 
-static bool read_devices(struct vb_sim_config *sim, struct vb_project_error *error)
+bool vb_environment_set_devices(struct vb_project *project, struct vb_project_error *error)
 {
-	const char *quirks = choose_quirks();
+	struct vb_sim_config *sim = &project->sim;
+	const char *quirks = choose_quirks(project);
 	int link_layer = -1, profile = -1;
 	uint64_t count = default_count();
 
@@ -226,7 +225,7 @@ struct vb_project *vb_environment_load(struct vb_project_error *error)
 
 	if (!project)
 		return NULL;
-	if (read_devices(&project->sim, error) && read_world(project, error) &&
+	if (vb_environment_set_devices(project, error) && read_world(project, error) &&
 	    read_wires(project, error) &&
 	    read_incidents(project, VB_ENVIRONMENT_FAULT, fault_rule_add, error) &&
 	    read_incidents(project, VB_ENVIRONMENT_FAIL, check_failures, error) &&
@@ -234,4 +233,14 @@ struct vb_project *vb_environment_load(struct vb_project_error *error)
 		return project;
 	vb_project_free(project);
 	return NULL;
+}
+
+int vb_environment_settle_world(const struct vb_project *project)
+{
+	char name[VB_SIM_NAME_MAX];
+
+	if (strcmp(project->sim.world, VB_SIM_WORLD_NEW) != 0)
+		return 0;
+	vb_project_new_world(name);
+	return setenv(VB_ENVIRONMENT_WORLD, name, 1) ? ENOMEM : 0;
 }

@@ -17,7 +17,8 @@
  *	VERBENA_CLOCK       real or virtual [real; the project's clock is for `verbena test`]
  *	VERBENA_WIRE        of all devices: memory, shared, udp or udp=ADDRESS [the project's; else
  *	                    shared on the real clock, memory on the virtual one]
- *	VERBENA_WORLD       the world of the wire shared [the project's, else the user's]
+ *	VERBENA_WORLD       the world of the wire shared; "new" makes one [the project's, else the user's
+ *	                    world of this configuration]
  *	VERBENA_FAULT       fault rules with ';' between them, behind the project's [none]
  *	VERBENA_FAIL        rules of failing calls with ';' between them, before the project's [none]
  *	VERBENA_EVENTS      events with ';' between them, beside the project's [none]
@@ -53,5 +54,13 @@
  * environment meanwhile.
  */
 struct vb_project *vb_environment_load(struct vb_project_error *error);
+
+/* Gives a project the devices that the variables describe, with what has a default there. Returns false as
+ * vb_project_set_wire(). */
+bool vb_environment_set_devices(struct vb_project *project, struct vb_project_error *error);
+
+/* If the project asks for a new world, names one by VERBENA_WORLD, so that all programs that get the environment are
+ * in the same one. Returns 0 or ENOMEM. */
+int vb_environment_settle_world(const struct vb_project *project);
 
 #endif

@@ -5,9 +5,11 @@
 #include "src/project/wire.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 const char *vb_project_clock_name(unsigned int index)
 {
@@ -89,6 +91,14 @@ bool vb_project_set_world(struct vb_project *project, const char *name, const ch
 		 text, VB_SIM_NAME_MAX - 1);
 	errno = EINVAL;
 	return false;
+}
+
+void vb_project_new_world(char name[VB_SIM_NAME_MAX])
+{
+	uint64_t number = 0;
+
+	(void)!getrandom(&number, sizeof(number), 0);
+	snprintf(name, VB_SIM_NAME_MAX, VB_SIM_WORLD_NEW "-%016" PRIx64, number);
 }
 
 const struct vb_sim_device_config *vb_project_wired(const struct vb_project *project)

@@ -97,6 +97,9 @@ bool vb_project_set_wire(struct vb_project *project, const char *name, const cha
 bool vb_project_set_world(struct vb_project *project, const char *name, const char *text,
 			  struct vb_project_error *error);
 
+/* Writes a name that no other world has. */
+void vb_project_new_world(char name[VB_SIM_NAME_MAX]);
+
 /* Returns the first device whose wire is not memory; NULL if there is none. */
 const struct vb_sim_device_config *vb_project_wired(const struct vb_project *project);
 

@@ -31,8 +31,8 @@ static const struct {
 	 "request"},
 	{RDMA_CM_EVENT_REJECTED, 8, VB_WHY_CM_EVENT_NO_SERVICE,
 	 "no program of the peer listens at this address and port (reason 8 of the REJ, invalid "
-	 "service ID); start the program that listens first, and check its address, its port and "
-	 "its port space"},
+	 "service ID); start the program that listens first, in the same world, and check its "
+	 "address, its port and its port space"},
 	{RDMA_CM_EVENT_REJECTED, 10, VB_WHY_CM_EVENT_STALE,
 	 "the peer still has another connection of this QP or communication ID (reason 10 of the "
 	 "REJ, stale connection); wait until the peer has ended that connection, or connect "

@@ -70,6 +70,23 @@ void test_nothing_set(void)
 	TEST_ASSERT_EQUAL_STRING("", sim->world);
 }
 
+void test_a_new_world_is_named_once_for_all_programs(void)
+{
+	static const char made[] = VB_SIM_WORLD_NEW "-";
+	const char *name;
+
+	load_with(VB_ENVIRONMENT_WORLD, "ci-17");
+	TEST_ASSERT_EQUAL_INT(0, vb_environment_settle_world(project));
+	TEST_ASSERT_EQUAL_STRING("ci-17", getenv(VB_ENVIRONMENT_WORLD));
+	load_with(VB_ENVIRONMENT_WORLD, VB_SIM_WORLD_NEW);
+	TEST_ASSERT_EQUAL_INT(0, vb_environment_settle_world(project));
+	name = getenv(VB_ENVIRONMENT_WORLD);
+	TEST_ASSERT_EQUAL_INT(0, strncmp(name, made, strlen(made)));
+	TEST_ASSERT_EQUAL_STRING(name, load()->world);
+	TEST_ASSERT_EQUAL_INT(0, vb_environment_settle_world(project));
+	TEST_ASSERT_EQUAL_STRING(project->sim.world, getenv(VB_ENVIRONMENT_WORLD));
+}
+
 void test_an_empty_variable_is_as_good_as_none(void)
 {
 	const struct vb_sim_config *sim;

@@ -283,8 +283,8 @@ void test_a_peer_that_does_not_listen(void)
 	expect("RDMA_CM_EVENT_REJECTED", "private_bytes", "148");
 	expect_why("RDMA_CM_EVENT_REJECTED", "CM_EVENT_NO_SERVICE",
 		   "no program of the peer listens at this address and port (reason 8 of the REJ, "
-		   "invalid service ID); start the program that listens first, and check its "
-		   "address, its port and its port space");
+		   "invalid service ID); start the program that listens first, in the same world, "
+		   "and check its address, its port and its port space");
 }
 
 void test_a_peer_that_does_not_answer(void)

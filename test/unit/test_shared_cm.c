@@ -5,11 +5,15 @@
 #include "test/unit/attached_cm.h"
 #include "test/unit/free_room.h"
 
+#include "sim/base/refuse.h"
 #include "sim/cm/ip.h"
 #include "sim/net/service_address.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #define SERVICE UINT64_C(0x0000000001065555)
 
@@ -356,6 +360,48 @@ void test_a_port_of_the_world(void)
 							    SIM_SERVICE_SHARED));
 	sim_cm_destroy(processes[1].listener);
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(cm, SERVICE, NULL, any));
+}
+
+/* The refusal names the process that has the service ID: the words of the last refused call of an engine. */
+static const char *refusal(const struct process *process, int error, enum vb_reason reason)
+{
+	static char text[512];
+	struct vb_why why;
+
+	TEST_ASSERT_TRUE(sim_take_refusal(process->engine.sim, error, &why));
+	TEST_ASSERT_EQUAL_HEX(reason, why.reason);
+	return vb_why_text(&why, text, sizeof(text));
+}
+
+void test_the_process_that_has_a_service_is_named(void)
+{
+	static const uint8_t one[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1};
+	struct sim_engine *engine = processes[0].engine.sim;
+	char program[16], words[512];
+
+	TEST_ASSERT_EQUAL_INT(0, prctl(PR_GET_NAME, program));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_reserve(processes[1].engine.sim, SERVICE, one, 0));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, sim_cm_reserve(engine, SERVICE, one, 0));
+	snprintf(words, sizeof(words),
+		 "process %d (%s) of the same world uses the service ID 0x1065555 at the address; "
+		 "choose another port or another address, end that process, or run this one in a "
+		 "world of its own (--world new)",
+		 (int)getpid(), program);
+	TEST_ASSERT_EQUAL_STRING(words,
+				 refusal(&processes[0], EADDRINUSE, VB_WHY_CM_SERVICE_TAKEN));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, sim_cm_reserve(engine, SERVICE, any, 0));
+	snprintf(words, sizeof(words),
+		 "process %d (%s) of the same world uses the service ID 0x1065555, and one of the "
+		 "two addresses stands for all addresses; choose another port, end that process, "
+		 "or run this one in a world of its own (--world new)",
+		 (int)getpid(), program);
+	TEST_ASSERT_EQUAL_STRING(words,
+				 refusal(&processes[0], EADDRNOTAVAIL, VB_WHY_CM_SERVICE_BESIDE));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_reserve(engine, SERVICE + 1, one, 0));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, sim_cm_reserve(engine, SERVICE + 1, one, 0));
+	TEST_ASSERT_EQUAL_STRING("the service ID 0x1065556 is used at the address; choose another "
+				 "port or another address, or end the program that has it",
+				 refusal(&processes[0], EADDRINUSE, VB_WHY_CM_SERVICE_USED));
 }
 
 /* The REJ of a process that gives up names no ID of its receiver, who is found all the same. */

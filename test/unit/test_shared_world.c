@@ -8,10 +8,20 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 /* What another process does before each open() of the world's file, which may be one that makes the file. */
 static void (*before_open)(int flags);
 static unsigned int opens;
+
+/* The program of this process and its children, as the kernel names it. */
+static const char *own_program(void)
+{
+	static char name[16];
+
+	TEST_ASSERT_EQUAL_INT(0, prctl(PR_GET_NAME, name));
+	return name;
+}
 
 void setUp(void)
 {
@@ -217,7 +227,7 @@ void test_the_processes_of_another_layout_are_left_alone(void)
 	TEST_ASSERT_EQUAL_INT(EPROTO, attach_with(&b, "devices\n"));
 	expect_reason(
 		VB_WHY_SHARED_VERSION,
-		"the processes of %s use layout %d of the file, and this version of Verbena "
+		"%s, which other processes have open, has layout %d, and this version of Verbena "
 		"uses layout %d; run all processes of a world with one version of Verbena, or "
 		"name another world (--world, VERBENA_WORLD)",
 		world_path, SEGMENT_LAYOUT + 6, SEGMENT_LAYOUT);
@@ -232,8 +242,9 @@ void test_a_header_that_a_process_has_written_over_is_refused(void)
 	memset(a.map, 0x5a, SEGMENT_PAGE);
 	TEST_ASSERT_EQUAL_INT(EPROTO, attach_with(&b, "devices\n"));
 	expect_reason(VB_WHY_SHARED_DAMAGED,
-		      "%s is used by processes, but its header is not one of Verbena; end the "
-		      "processes that have the file open (fuser -v), or name another world "
+		      "%s, which other processes have open, does not begin with a header of "
+		      "Verbena; end the processes that have the file open (fuser -v), or name "
+		      "another world "
 		      "(--world, VERBENA_WORLD)",
 		      world_path);
 	TEST_ASSERT_EQUAL_INT(-1, b.fd);
@@ -323,24 +334,38 @@ void test_a_name_that_could_leave_the_folder_is_refused(void)
 	}
 }
 
-void test_the_default_world_is_of_the_user_and_the_network_namespace(void)
+/* Attaches to the default world of the processes with these devices. */
+static void attach_default(struct segment *segment, const char *devices)
 {
-	struct segment_world world = {.name = "", .devices = "devices of this test\n"};
-	struct segment a;
-	struct stat namespace;
-	char path[128];
-	int err = segment_open(&a, &world);
+	const struct segment_world world = {.name = "", .devices = devices};
 
+	TEST_ASSERT_EQUAL_INT(0, segment_open(segment, &world));
+	TEST_ASSERT_EQUAL_INT(0, places_attach(segment));
+	segment_unlock(segment);
+}
+
+void test_the_default_world_is_of_user_network_namespace_and_devices(void)
+{
+	char path[128], mine[64], others[64];
+	struct segment a, b, c;
+	struct stat namespace;
+
+	snprintf(mine, sizeof(mine), "devices of %d\n", (int)getpid());
+	snprintf(others, sizeof(others), "other devices of %d\n", (int)getpid());
+	attach_default(&a, mine);
+	attach_default(&b, mine);
+	attach_default(&c, others);
 	TEST_ASSERT_EQUAL_INT(0, stat("/proc/self/ns/net", &namespace));
-	snprintf(path, sizeof(path), "/dev/shm/verbena-%u-net%lu", (unsigned int)getuid(),
-		 (unsigned long)namespace.st_ino);
-	TEST_ASSERT_EQUAL_STRING(path, a.path);
-	/* Somebody may work in the default world now, with other devices. */
-	if (!err) {
-		TEST_ASSERT_EQUAL_INT(0, places_attach(&a));
-		segment_unlock(&a);
-		places_leave(&a);
-	}
+	snprintf(path, sizeof(path), "/dev/shm/verbena-%u-net%lu@%d-", (unsigned int)getuid(),
+		 (unsigned long)namespace.st_ino, SEGMENT_LAYOUT);
+	TEST_ASSERT_EQUAL_INT(0, strncmp(path, a.path, strlen(path)));
+	TEST_ASSERT_EQUAL_STRING(a.path, b.path);
+	TEST_ASSERT_NOT_EQUAL(0, strcmp(a.path, c.path));
+	TEST_ASSERT_TRUE(a.header->identity == b.header->identity);
+	TEST_ASSERT_TRUE(a.header->identity != c.header->identity);
+	places_leave(&a);
+	places_leave(&b);
+	places_leave(&c);
 }
 
 void test_all_processes_have_the_same_devices(void)
@@ -351,15 +376,17 @@ void test_all_processes_have_the_same_devices(void)
 	TEST_ASSERT_EQUAL_INT(0, attach_with(&b, "sim0 mtu 4096\nsim1 mtu 4096\nsim2\n"));
 	places_leave(&b);
 	TEST_ASSERT_EQUAL_INT(EINVAL, attach_with(&b, "sim0 mtu 4096\nsim1 mtu 1024\nsim2\n"));
-	expect_reason(VB_WHY_SHARED_DEVICES,
-		      "all processes of a world have the same devices, but this process has \"sim1 "
-		      "mtu 1024\", and the world has \"sim1 mtu 4096\"; give all processes one "
-		      "configuration, or name another world (--world, VERBENA_WORLD)");
+	expect_reason(
+		VB_WHY_SHARED_DEVICES,
+		"all processes of a world have the same devices, but this process has \"sim1 "
+		"mtu 1024\", and the world has \"sim1 mtu 4096\"; give both the same options, or "
+		"name another world (--world NAME; --world new makes one)");
 	TEST_ASSERT_EQUAL_INT(EINVAL, attach_with(&b, "sim0 mtu 4096\nsim1 mtu 4096\n"));
-	expect_reason(VB_WHY_SHARED_DEVICES,
-		      "all processes of a world have the same devices, but this process has "
-		      "\"nothing\", and the world has \"sim2\"; give all processes one "
-		      "configuration, or name another world (--world, VERBENA_WORLD)");
+	expect_reason(
+		VB_WHY_SHARED_DEVICES,
+		"all processes of a world have the same devices, but this process has "
+		"\"nothing\", and the world has \"sim2\"; give both the same options, or name "
+		"another world (--world NAME; --world new makes one)");
 	places_leave(&a);
 }
 
@@ -491,11 +518,10 @@ void test_a_lock_that_is_not_given_back_is_refused(void)
 	err = attach_with(&b, "devices\n");
 	time_flies = false;
 	TEST_ASSERT_EQUAL_INT(EBUSY, err);
-	expect_reason(
-		VB_WHY_SHARED_LOCKED,
-		"process %d has kept %s locked for 5 s; continue or end that process; a process "
-		"that is stopped (SIGSTOP, a debugger) keeps the lock",
-		(int)getpid(), world_path);
+	expect_reason(VB_WHY_SHARED_LOCKED,
+		      "process %d (%s) has kept %s locked for 5 s; continue or end that process; a "
+		      "process that is stopped (SIGSTOP, a debugger) keeps the lock",
+		      (int)getpid(), own_program(), world_path);
 	segment_unlock(&a);
 	attach(&b);
 	places_leave(&b);
@@ -520,6 +546,30 @@ void test_what_a_killed_process_leaves_is_replaced(void)
 {
 	child_kill(child_begin(attach_and_claim));
 	expect_new_world();
+}
+
+/* A refusal because of another process names that process. */
+void test_a_refusal_names_the_other_process(void)
+{
+	const pid_t child = child_begin(attach_and_claim);
+	struct segment a;
+
+	TEST_ASSERT_EQUAL_INT(EINVAL, attach_with(&a, "other devices\n"));
+	expect_reason(VB_WHY_SHARED_DEVICES,
+		      "all processes of a world have the same devices, but this process has "
+		      "\"other devices\", and process %d (%s) has \"devices\"; give both the same "
+		      "options, or name another world (--world NAME; --world new makes one)",
+		      (int)child, own_program());
+	attach(&a);
+	a.header->layout = SEGMENT_LAYOUT + 1;
+	places_leave(&a);
+	TEST_ASSERT_EQUAL_INT(EPROTO, attach_with(&a, "devices\n"));
+	expect_reason(VB_WHY_SHARED_VERSION,
+		      "%s, which process %d (%s) has open, has layout %d, and this version of "
+		      "Verbena uses layout %d; run all processes of a world with one version of "
+		      "Verbena, or name another world (--world, VERBENA_WORLD)",
+		      world_path, (int)child, own_program(), SEGMENT_LAYOUT + 1, SEGMENT_LAYOUT);
+	child_kill(child);
 }
 
 /* Begins another world, which looks for what the dead have left. */

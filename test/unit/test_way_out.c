@@ -623,8 +623,9 @@ void test_reason_no_wire_leads_to_the_address(void)
 	expect_peer_why(
 		joined_side(&joined, 0), VB_WHY_WAY_NO_WIRE,
 		"no adapter of this machine has the destination GID ::ffff:10.0.0.2, and no "
-		"wire leads to it; set ah_attr.grh.dgid to the peer's GID; if the peer is on "
-		"another machine, run both ends with --wire udp");
+		"wire leads to it; set ah_attr.grh.dgid to the peer's GID; run both ends "
+		"with the same devices and in the same world (verbena-run(1)); if the peer is on "
+		"another machine, run both with --wire udp");
 }
 
 void test_reason_no_wire_leads_to_the_lid(void)
@@ -635,7 +636,8 @@ void test_reason_no_wire_leads_to_the_lid(void)
 	expect_peer_why(
 		joined_side(&joined, 0), VB_WHY_WAY_NO_WIRE_LID,
 		"no adapter of this machine has the destination LID 2; set ah_attr.dlid to "
-		"the peer's LID; to reach another machine, use Ethernet adapters with --wire "
+		"the peer's LID; run both ends with the same devices and in the same world "
+		"(verbena-run(1)); to reach another machine, use Ethernet adapters with --wire "
 		"udp");
 }
 
@@ -664,7 +666,8 @@ void test_reason_an_unreachable_address_is_refused(void)
 	static const char sentence[] =
 		"no adapter of this machine has the GID ::ffff:10.0.0.55 of grh.dgid, and no wire "
 		"leads to it; set grh.dgid to the peer's GID, which the peer reads by "
-		"ibv_query_gid(); if the peer is on another machine, run both ends with --wire udp";
+		"ibv_query_gid(); run both ends with the same devices and in the same world "
+		"(verbena-run(1)); if the peer is on another machine, run both with --wire udp";
 	const union ibv_gid nobody = engine_gid(55), far = engine_gid(77);
 	struct ibv_ah_attr attr = engine_ah_attr(&nobody);
 	struct ibv_qp_attr qp_attr = {.ah_attr = attr};

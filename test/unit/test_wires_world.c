@@ -316,8 +316,8 @@ void test_no_way_from_one_wire_to_another(void)
 		VB_WHY_PATH_UNREACHABLE,
 		"modify_qp: no adapter of this machine has the GID ::ffff:%s of grh.dgid, "
 		"and no wire leads to it; set grh.dgid to the peer's GID, which the peer reads "
-		"by ibv_query_gid(); if the peer is on another machine, run both ends with "
-		"--wire udp",
+		"by ibv_query_gid(); run both ends with the same devices and in the same world "
+		"(verbena-run(1)); if the peer is on another machine, run both with --wire udp",
 		text);
 	connect_end(&udp, &peer);
 	connect_end(&peer, &udp);
@@ -342,6 +342,31 @@ static struct vb_sim_config config_of(enum vb_sim_wire wire, unsigned int count)
 
 	memcpy(config.world, world_name, sizeof(config.world));
 	return config;
+}
+
+/* Worlds that the caller has not named are each process's own, and each other's no neighbours. */
+void test_each_new_world_has_addresses_of_its_own(void)
+{
+	struct vb_sim_config config = config_of(VB_SIM_WIRE_SHARED, 2);
+	struct vb_sim *worlds[2];
+	union ibv_gid gids[2];
+
+	strcpy(config.world, VB_SIM_WORLD_NEW);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct ibv_context *context;
+		struct ibv_device **list;
+
+		worlds[i] = vb_sim_open(&config);
+		TEST_ASSERT_NOT_NULL_MESSAGE(worlds[i], vb_last_error());
+		list = vb_sim_device_list(worlds[i], NULL);
+		context = vb_open_device(list[0]);
+		vb_free_device_list(list);
+		TEST_ASSERT_EQUAL_INT(0, vb_query_gid(context, 1, 1, &gids[i]));
+		vb_close_device(context);
+	}
+	TEST_ASSERT_NOT_EQUAL(0, memcmp(&gids[0], &gids[1], sizeof(gids[0])));
+	for (unsigned int i = 0; i < 2; i++)
+		TEST_ASSERT_EQUAL_INT(0, vb_sim_close(worlds[i]));
 }
 
 /* The first device of the default world; its name is written to name. Returns the number of devices. */

@@ -2,6 +2,7 @@
 /* The wire `shared`: attaching to a world, forking and leaving, and the questions of the engine and the world. */
 #include "backends/sim/wire/shared.h"
 
+#include "backends/sim/base/holder.h"
 #include "backends/sim/object/refuse.h"
 #include "backends/sim/wire/shared_blocks.h"
 #include "backends/sim/wire/shared_domains.h"
@@ -10,6 +11,7 @@
 #include "backends/sim/wire/shared_services.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +118,20 @@ static int shared_reserve(void *arg, uint64_t service_id, const uint8_t address[
 	return shared_is_attached(shared)
 		       ? services_reserve(&shared->segment, service_id, address, flags)
 		       : ENOMEM;
+}
+
+static const char *shared_taken_by(void *arg)
+{
+	struct shared *shared = arg;
+	const segment_id owner = shared->segment.conflict;
+	struct holder holder;
+
+	if (!shared_is_attached(shared) || !owner)
+		return NULL;
+	holder_name((int)segment_place_at(&shared->segment, segment_id_place(owner))->pid, &holder);
+	snprintf(shared->taker, sizeof(shared->taker), "process %d (%s)", holder.pid,
+		 holder.program);
+	return shared->taker;
 }
 
 static void shared_unreserve(void *arg, uint64_t service_id, const uint8_t address[16])
@@ -313,7 +329,8 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 			.reserve = shared_reserve,
 			.unreserve = shared_unreserve,
 			.listen = shared_listen_on,
-			.take = shared_take},
+			.take = shared_take,
+			.taken_by = shared_taken_by},
 		.has = shared_has,
 		.arrived = shared_arrived,
 		.receive = shared_receive,

@@ -16,7 +16,8 @@
 #include <sys/stat.h>
 
 struct shared_config {
-	const char *world; /* NULL or "": the default world of this user and network namespace */
+	const char *
+		world; /* NULL or "": the default world of this user, network namespace and devices */
 	const char *
 		devices; /* a text that is equal in all processes of a world, such as their devices */
 };

@@ -2,6 +2,7 @@
 #include "backends/sim/wire/shared_file.h"
 
 #include "backends/sim/base/clock_now.h"
+#include "backends/sim/base/holder.h"
 #include "backends/sim/object/refuse.h"
 #include "backends/sim/wire/shared_sweep.h"
 
@@ -11,6 +12,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,6 +43,30 @@ uint64_t segment_now_ns(void)
 static int refuse_segment(enum vb_reason reason, const struct segment *segment, uint64_t value)
 {
 	return refuse_why(NULL, (struct vb_why){reason, {value}, .text = segment->path});
+}
+
+/* Names another process that has the file open: "process 4711 (a.out) has"; else the words of `unseen`. */
+static const char *name_user(const struct segment *segment, const char *unseen, char *words,
+			     size_t size)
+{
+	struct holder user;
+
+	holder_find(segment->path, getpid(), &user);
+	if (!user.pid)
+		return unseen;
+	snprintf(words, size, "process %d (%s) has", user.pid, user.program);
+	return words;
+}
+
+/* Refuses because of another process that has the file open. */
+static int refuse_user(const struct segment *segment, struct vb_why why)
+{
+	char user[64], text[sizeof(segment->path) + sizeof(user) + 32];
+
+	snprintf(text, sizeof(text), "%s, which %s open,", segment->path,
+		 name_user(segment, "other processes have", user, sizeof(user)));
+	why.text = text;
+	return refuse_why(NULL, why);
 }
 
 /* Returns the errno value of a system call that has failed on the file, with a sentence. */
@@ -205,25 +231,45 @@ static bool is_name(const char *name)
 							"0123456789_-.") == length;
 }
 
-/* Writes the path of a world's file. All processes of one network namespace have the same default world, as
- * on a real machine they see the same adapters. */
-static int make_path(struct segment *segment, const char *world)
+/* FNV-1a */
+static uint64_t digest(uint64_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static const uint64_t digest_begin = UINT64_C(0xcbf29ce484222325);
+
+static bool is_default(const struct segment_world *world)
+{
+	return !world->name || !*world->name;
+}
+
+/*
+ * Writes the path of a world's file. All processes of one network namespace that configure the same devices have
+ * the same default world, as on a real machine they see the same adapters. Processes with other devices, or of
+ * another version of the layout, have another default world, so that none of them is refused. '@' is in no name.
+ */
+static int make_path(struct segment *segment, const struct segment_world *world)
 {
 	const unsigned int user = geteuid();
 	struct stat namespace = {0};
 
-	if (world && *world) {
-		if (!is_name(world))
-			return refuse_why(NULL, (struct vb_why){VB_WHY_SHARED_NAME,
-								{VB_SIM_NAME_MAX - 1},
-								.text = world});
+	if (!is_default(world) && !is_name(world->name))
+		return refuse_why(NULL, (struct vb_why){VB_WHY_SHARED_NAME,
+							{VB_SIM_NAME_MAX - 1},
+							.text = world->name});
+	if (!is_default(world)) {
 		snprintf(segment->path, sizeof(segment->path), SEGMENT_FOLDER "/verbena-%u-%s",
-			 user, world);
+			 user, world->name);
 		return 0;
 	}
 	stat("/proc/self/ns/net", &namespace);
-	snprintf(segment->path, sizeof(segment->path), SEGMENT_FOLDER "/verbena-%u-net%lu", user,
-		 (unsigned long)namespace.st_ino);
+	snprintf(segment->path, sizeof(segment->path),
+		 SEGMENT_FOLDER "/verbena-%u-net%lu@%u-%016" PRIx64, user,
+		 (unsigned long)namespace.st_ino, SEGMENT_LAYOUT,
+		 digest(digest_begin, world->devices));
 	return 0;
 }
 
@@ -313,16 +359,17 @@ static const char *cut_line(const char *from, char *line, size_t size)
 	return length ? line : "nothing";
 }
 
-static int refuse_devices(const char *here, const char *there)
+static int refuse_devices(const struct segment *segment, const char *here, const char *there)
 {
-	char mine[160], others[160], text[400];
+	char mine[160], others[160], user[64], text[440];
 	size_t line = 0;
 
 	for (size_t i = 0; here[i] == there[i] && here[i]; i++)
 		if (here[i] == '\n')
 			line = i + 1;
-	snprintf(text, sizeof(text), "\"%s\", and the world has \"%s\"",
+	snprintf(text, sizeof(text), "\"%s\", and %s \"%s\"",
 		 cut_line(here + line, mine, sizeof(mine)),
+		 name_user(segment, "the world has", user, sizeof(user)),
 		 cut_line(there + line, others, sizeof(others)));
 	return refuse_name(NULL, VB_WHY_SHARED_DEVICES, text);
 }
@@ -336,14 +383,14 @@ static int check_devices(const struct segment *segment, const struct segment_wor
 	int err = 0;
 
 	if (there_bytes >= SEGMENT_DEVICES_TEXT)
-		return refuse_segment(VB_WHY_SHARED_DAMAGED, segment, 0);
+		return refuse_user(segment, (struct vb_why){VB_WHY_SHARED_DAMAGED});
 	there = strndup((const char *)segment->map + SEGMENT_TEXT_AT, there_bytes);
 	if (!there)
 		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
 	if (here_bytes != there_bytes || strcmp(there, world->devices) != 0)
-		err = refuse_devices(world->devices, there);
+		err = refuse_devices(segment, world->devices, there);
 	else if (world->identity && world->identity != segment->identity)
-		err = refuse_devices("the addresses of its parent", "other addresses");
+		err = refuse_devices(segment, "the addresses of its parent", "other addresses");
 	free(there);
 	return err;
 }
@@ -364,14 +411,13 @@ static int check_header(struct segment *segment, uint64_t file_bytes)
 
 	if (pread(segment->fd, &header, sizeof(header), 0) != sizeof(header) ||
 	    header.magic != SEGMENT_MAGIC)
-		return refuse_segment(VB_WHY_SHARED_DAMAGED, segment, 0);
+		return refuse_user(segment, (struct vb_why){VB_WHY_SHARED_DAMAGED});
 	if (header.layout != SEGMENT_LAYOUT)
-		return refuse_why(NULL, (struct vb_why){VB_WHY_SHARED_VERSION,
-							{header.layout, SEGMENT_LAYOUT},
-							.text = segment->path});
+		return refuse_user(segment, (struct vb_why){VB_WHY_SHARED_VERSION,
+							    {header.layout, SEGMENT_LAYOUT}});
 	if (header.header_bytes != SEGMENT_HEADER_BYTES || file_bytes < SEGMENT_HEADER_BYTES ||
 	    header.base_ns > segment_now_ns())
-		return refuse_segment(VB_WHY_SHARED_DAMAGED, segment, 0);
+		return refuse_user(segment, (struct vb_why){VB_WHY_SHARED_DAMAGED});
 	keep_header(segment, &header);
 	return 0;
 }
@@ -392,17 +438,10 @@ static enum verdict judge(struct segment *segment, int *err)
 	return *err ? REFUSE : USE;
 }
 
-/* FNV-1a */
-static uint64_t digest(uint64_t hash, const char *text)
-{
-	for (; *text; text++)
-		hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 /* Returns the identity of a world. It depends on the names of host and world, so that adapters keep their
- * addresses from run to run. */
-static uint64_t make_identity(const struct segment_world *world)
+ * addresses from run to run. The adapters of two default worlds have different addresses: a process that is given
+ * an address of the other world is refused, and does not wait for an answer that cannot come. */
+static uint64_t make_identity(const struct segment *segment, const struct segment_world *world)
 {
 	char host[256] = "";
 	uint64_t identity;
@@ -410,8 +449,8 @@ static uint64_t make_identity(const struct segment_world *world)
 	if (world->identity)
 		return world->identity;
 	gethostname(host, sizeof(host) - 1);
-	identity =
-		digest(digest(UINT64_C(0xcbf29ce484222325), host), world->name ? world->name : "");
+	identity = digest(digest(digest_begin, host),
+			  is_default(world) ? strchr(segment->path, '@') : world->name);
 	return identity ? identity : 1;
 }
 
@@ -434,7 +473,7 @@ static int make(struct segment *segment, const struct segment_world *world)
 	header = segment->header;
 	header->layout = SEGMENT_LAYOUT;
 	header->header_bytes = SEGMENT_HEADER_BYTES;
-	header->identity = make_identity(world);
+	header->identity = make_identity(segment, world);
 	header->base_ns = world->base_ns ? world->base_ns : segment_now_ns();
 	header->wall_base_ns = world->base_ns ? world->wall_base_ns : clock_now_ns(CLOCK_REALTIME);
 	header->devices_bytes = (uint32_t)devices_bytes;
@@ -463,13 +502,19 @@ void segment_drop(struct segment *segment)
 	segment->id = 0;
 }
 
-/* Returns the process that took the lock last, for a sentence. */
-static uint32_t lock_holder(const struct segment *segment)
+/* Names the process that took the lock last. */
+static int refuse_locked(const struct segment *segment)
 {
+	char text[sizeof(segment->path) + 64];
 	struct segment_header header = {0};
+	struct holder holder;
 
 	(void)!pread(segment->fd, &header, sizeof(header), 0);
-	return header.lock_pid;
+	holder_name((int)header.lock_pid, &holder);
+	snprintf(text, sizeof(text), "process %d (%s) has kept %s", holder.pid, holder.program,
+		 segment->path);
+	return refuse_why(
+		NULL, (struct vb_why){VB_WHY_SHARED_LOCKED, {SEGMENT_PATIENCE_NS}, .text = text});
 }
 
 /* Opens the file and locks it. Sets *gone if the last process has removed the file meanwhile. */
@@ -481,9 +526,7 @@ static int open_locked(struct segment *segment, bool *gone)
 	if (err)
 		return err;
 	if (!segment_lock(segment, SEGMENT_PATIENCE_NS))
-		return refuse_why(NULL, (struct vb_why){VB_WHY_SHARED_LOCKED,
-							{lock_holder(segment), SEGMENT_PATIENCE_NS},
-							.text = segment->path});
+		return refuse_locked(segment);
 	*gone = fstat(segment->fd, &status) || status.st_nlink == 0;
 	return 0;
 }
@@ -519,7 +562,7 @@ int segment_open(struct segment *segment, const struct segment_world *world)
 	int err;
 
 	*segment = (struct segment){.fd = -1};
-	err = make_path(segment, world->name);
+	err = make_path(segment, world);
 	if (!err && strlen(world->devices) >= SEGMENT_DEVICES_TEXT)
 		err = refuse_segment(VB_WHY_SHARED_DEVICES_LONG, segment, SEGMENT_DEVICES_TEXT);
 	for (unsigned int i = 0; i < ATTEMPTS_MAX && !err; i++) {

@@ -22,6 +22,8 @@ struct segment {
 	bool has_woken; /* the last segment_unlock() has woken another process */
 	/* As the header said when the file was opened. */
 	uint64_t identity, base_ns, wall_base_ns;
+	/* The process that has the service of the last refused reservation; 0: none. */
+	segment_id conflict;
 	char path[128];
 };
 

@@ -99,6 +99,7 @@ struct shared {
 	shared_called_fn *called;
 	void *called_arg;
 	uint64_t identity, base_ns, wall_base_ns;
+	char taker[48];		   /* the words of shared_taken_by() */
 	struct bell own_bell;	   /* while not attached */
 	struct shared_watch watch; /* starts when the engine asks for it */
 	uint32_t news;		   /* the value of `news` when the rings were last looked at */

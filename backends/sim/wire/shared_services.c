@@ -125,12 +125,14 @@ static struct conflict find_conflict(const struct segment *segment, const struct
 /* Returns the errno value of a conflict with a process that lives, or 0. */
 static int check(struct segment *segment, const struct service *service, uint32_t flags)
 {
-	const struct conflict conflict = find_conflict(segment, service, flags);
+	struct conflict conflict = find_conflict(segment, service, flags);
 
-	if (!conflict.owner || places_live(segment, conflict.owner))
-		return conflict.err;
-	places_bury_dead(segment);
-	return find_conflict(segment, service, flags).err;
+	if (conflict.owner && !places_live(segment, conflict.owner)) {
+		places_bury_dead(segment);
+		conflict = find_conflict(segment, service, flags);
+	}
+	segment->conflict = conflict.owner;
+	return conflict.err;
 }
 
 /* Returns a free entry; NULL if there is none. */

@@ -406,9 +406,9 @@ static int refuse_again(const struct udp *udp, const struct udp_address *address
 
 	if (error == EADDRINUSE)
 		udp_find_holder(address, &holder);
-	if (holder.pid && holder.pid == udp->process)
+	if (holder.process.pid && holder.process.pid == udp->process)
 		return refuse_why(NULL, (struct vb_why){VB_WHY_UDP_PARENT,
-							{(uint64_t)holder.pid},
+							{(uint64_t)holder.process.pid},
 							.text = address->text});
 	return udp_refuse_bind(address, error, call);
 }

@@ -142,15 +142,15 @@ static int refuse_taken(const struct udp_address *address)
 	char text[128];
 
 	udp_find_holder(address, &holder);
-	if (!holder.pid)
+	if (!holder.process.pid)
 		return refuse_name(NULL,
 				   holder.everywhere ? VB_WHY_UDP_ADDRESS_HIDDEN
 						     : VB_WHY_UDP_ADDRESS_UNSEEN,
 				   address->text);
-	snprintf(text, sizeof(text), "%s is taken by %s", address->text, holder.program);
-	return refuse_why(
-		NULL,
-		(struct vb_why){VB_WHY_UDP_ADDRESS_TAKEN, {(uint64_t)holder.pid}, .text = text});
+	snprintf(text, sizeof(text), "%s is taken by %s", address->text, holder.process.program);
+	return refuse_why(NULL, (struct vb_why){VB_WHY_UDP_ADDRESS_TAKEN,
+						{(uint64_t)holder.process.pid},
+						.text = text});
 }
 
 int udp_refuse_bind(const struct udp_address *address, int error, const char *call)
@@ -227,7 +227,7 @@ static int bind_taken(const struct udp_address *address, const char **call)
 	if (fd != -EADDRINUSE)
 		return fd;
 	udp_find_holder(address, &holder);
-	return holder.pid ? fd : udp_bind(address, call);
+	return holder.process.pid ? fd : udp_bind(address, call);
 }
 
 static int claim_named(const char *text, struct udp_address *address)

@@ -3,6 +3,7 @@
 #ifndef BACKENDS_SIM_WIRE_UDP_PRIVATE_H
 #define BACKENDS_SIM_WIRE_UDP_PRIVATE_H
 
+#include "backends/sim/base/holder.h"
 #include "backends/sim/wire/udp.h"
 
 #include "sim/object/device.h"
@@ -70,9 +71,8 @@ int udp_refuse_bind(const struct udp_address *address, int error, const char *ca
 
 /* Who has port 4791 of an address. */
 struct udp_holder {
-	bool everywhere;  /* the socket is bound to all addresses */
-	int pid;	  /* 0: no process that this process may see */
-	char program[17]; /* of the process */
+	bool everywhere; /* the socket is bound to all addresses */
+	struct holder process;
 };
 
 void udp_find_holder(const struct udp_address *address, struct udp_holder *holder);

@@ -193,6 +193,13 @@ static int reserve(void *arg, uint64_t service_id, const uint8_t address[16], ui
 	return wire ? wire->way.reserve(wire->way.arg, service_id, address, flags) : 0;
 }
 
+static const char *taken_by(void *arg)
+{
+	const struct wire *wire = wire_of_services(arg);
+
+	return wire && wire->way.taken_by ? wire->way.taken_by(wire->way.arg) : NULL;
+}
+
 static void unreserve(void *arg, uint64_t service_id, const uint8_t address[16])
 {
 	const struct wire *wire = wire_of_services(arg);
@@ -244,6 +251,7 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.unreserve = unreserve,
 		.listen = listen_on,
 		.take = take,
+		.taken_by = taken_by,
 	};
 	struct wire **link = &wires->first;
 

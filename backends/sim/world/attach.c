@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,10 +155,23 @@ static char *describe(const struct vb_sim_config *config)
 
 /* --- beginning --- */
 
+/* Writes a name that no other world has, if the configuration asks for a new world. */
+static const char *choose_name(const struct vb_sim_config *config, char name[VB_SIM_NAME_MAX])
+{
+	uint64_t number = 0;
+
+	if (strcmp(config->world, VB_SIM_WORLD_NEW) != 0)
+		return config->world;
+	(void)!getrandom(&number, sizeof(number), 0);
+	snprintf(name, VB_SIM_NAME_MAX, VB_SIM_WORLD_NEW "-%016" PRIx64, number);
+	return name;
+}
+
 static int open_shared(struct vb_sim *world, const struct vb_sim_config *config)
 {
-	char *devices = describe(config);
-	const struct shared_config shared = {.world = config->world, .devices = devices};
+	char *devices = describe(config), name[VB_SIM_NAME_MAX];
+	const struct shared_config shared = {.world = choose_name(config, name),
+					     .devices = devices};
 	uint64_t base_ns, wall_base_ns;
 	int err;
 

@@ -168,7 +168,17 @@ static void choose_gids(uint64_t identity, unsigned int number, union ibv_gid gi
 	memcpy(&gids[1].raw[1], &own, 5);
 }
 
-static int add_device(struct vb_sim *world, const struct vb_sim_device_config *given)
+/*
+ * Returns how many LIDs come before those of the world. The LIDs of two default worlds mostly differ, as their GIDs
+ * do: a process that is given a LID of the other world does not take its own port for the peer.
+ */
+static uint16_t lids_before(const struct vb_sim *world, const struct vb_sim_config *config)
+{
+	return world->shared && !config->world[0] ? (uint16_t)(16 * (world->identity & 0xff)) : 0;
+}
+
+static int add_device(struct vb_sim *world, const struct vb_sim_config *whole,
+		      const struct vb_sim_device_config *given)
 {
 	struct vb_sim_device_config config = *given;
 	struct device *device = &world->devices[world->device_count];
@@ -203,6 +213,7 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 		.gids = config.gids,
 		.pkey_count = config.pkey_count,
 		.pkeys = config.pkeys,
+		.lids_before = lids_before(world, whole),
 		.identity = world->identity,
 	};
 	device->world = world;
@@ -267,7 +278,7 @@ int world_furnish(struct vb_sim *world, const struct vb_sim_config *config)
 	if (!world->devices)
 		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
 	for (unsigned int i = 0; i < count && !err; i++)
-		err = add_device(world, &devices[i]);
+		err = add_device(world, config, &devices[i]);
 	for (unsigned int i = 0; i < config->link_count && !err; i++)
 		err = add_link(world, &config->links[i], i);
 	return err;
