@@ -76,9 +76,16 @@ static int add(struct parts *parts, int folder_bytes, const char *whole, const c
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+/* "NAME.PID" stands before "NAME.PID.2" without the ending, and behind it with the ending. */
+static int compare(const void *a, const void *b, void *ending)
 {
-	return strverscmp(*(char *const *)a, *(char *const *)b);
+	const char *const names[] = {*(char *const *)a, *(char *const *)b};
+	char without[2][PART_NAME_BYTES];
+
+	for (unsigned int i = 0; i < 2; i++)
+		snprintf(without[i], sizeof(without[i]), "%.*s",
+			 (int)(strlen(names[i]) - strlen(ending)), names[i]);
+	return strverscmp(without[0], without[1]);
 }
 
 static int list(const char *whole, const char *ending, struct parts *parts)
@@ -102,7 +109,7 @@ static int list(const char *whole, const char *ending, struct parts *parts)
 	if (err)
 		parts_free(parts);
 	else if (parts->count)
-		qsort(parts->names, parts->count, sizeof(*parts->names), compare);
+		qsort_r(parts->names, parts->count, sizeof(*parts->names), compare, (void *)ending);
 	return err;
 }
 
@@ -224,14 +231,15 @@ static bool has_writer(const struct parts *parts)
 }
 
 /*
- * Makes the part and locks it. Another process may look at the part before it is locked, and takes it for a
- * finished one: then the part may be locked, or gone.
+ * Makes the first part behind part->number that is free, and locks it. Another process may look at the part before it is
+ * locked, and takes it for a finished one: then the part may be locked, or gone.
  */
 static int make_part(const char *whole, int flags, struct part *part)
 {
 	const int pid = getpid();
+	const unsigned int last = part->number + PARTS_OF_A_PID;
 
-	for (unsigned int i = 1; i <= PARTS_OF_A_PID; i++) {
+	for (unsigned int i = part->number + 1; i <= last; i++) {
 		char number[16] = "";
 
 		if (i > 1)
@@ -244,8 +252,10 @@ static int make_part(const char *whole, int flags, struct part *part)
 			return errno;
 		if (part->fd < 0)
 			continue;
-		if (!lock(part->fd) && is_at(part->fd, part->name))
+		if (!lock(part->fd) && is_at(part->fd, part->name)) {
+			part->number = i;
 			return 0;
+		}
 		close(part->fd);
 	}
 	return EEXIST;
@@ -365,6 +375,13 @@ int part_open_beside(const char *whole, int flags, struct part *part)
 {
 	*part = (struct part){.fd = -1};
 	snprintf(part->whole, sizeof(part->whole), "%s", whole);
+	return make_part(part->whole, flags, part);
+}
+
+int part_open_next(const struct part *last, int flags, struct part *part)
+{
+	*part = (struct part){.fd = -1, .number = last->number};
+	strcpy(part->whole, last->whole);
 	return make_part(part->whole, flags, part);
 }
 

@@ -27,10 +27,11 @@
 
 /* A file that is open for writing. */
 struct part {
-	int fd;		  /* empty, locked, O_CLOEXEC */
-	bool shares_lock; /* the lock is held_fd's, too: see part_open() */
-	char whole
-		[PART_NAME_BYTES]; /* the path of NAME, absolute; "": NAME is no regular file, or has no name */
+	int fd;		     /* empty, locked, O_CLOEXEC */
+	bool shares_lock;    /* the lock is held_fd's, too: see part_open() */
+	unsigned int number; /* of the part among those of its process; 0: the file is NAME */
+	/* The path of NAME, absolute; "": NAME is no regular file, or has no name. */
+	char whole[PART_NAME_BYTES];
 	char name[PART_NAME_BYTES]; /* the path of the file that fd writes */
 };
 
@@ -48,7 +49,10 @@ int part_open(const char *path, int flags, int held_fd, struct part *part);
 /* Opens a new part of the file at an absolute path, whether or not somebody writes the file. */
 int part_open_beside(const char *whole, int flags, struct part *part);
 
-/* The parts of a file, by the number of the process. */
+/* Opens a new part of the same file, whose number is higher than that of a part that the process has opened. */
+int part_open_next(const struct part *last, int flags, struct part *part);
+
+/* The parts of a file, by the number of the process, then by the number of the part. */
 struct parts {
 	char **names;
 	unsigned int count;
