@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -30,6 +31,10 @@
 #define EVENTS	   20000
 #define KILL_SEEDS 20
 #define LIMIT	   100000
+
+/* Of each thread: more than a kill waits for. A parent that has failed, or gets no processor, must not let the log grow
+ * for ever. */
+#define EVENTS_OF_KILLED 200000
 
 static char folder[64];
 static char path[128];
@@ -284,10 +289,11 @@ static atomic_uint_fast64_t *shared;
 
 static void *add_for_ever(void *thread)
 {
-	for (uint64_t i = 0;; i++) {
+	for (uint64_t i = 0; i < EVENTS_OF_KILLED; i++) {
 		add((uintptr_t)thread, i);
 		atomic_fetch_add(shared, 1);
 	}
+	pause();
 	return NULL;
 }
 
@@ -302,6 +308,7 @@ static void kill_while_it_writes(uint64_t at)
 	if (child == 0) {
 		pthread_t thread;
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (vb_log_open(path) || pthread_create(&thread, NULL, add_for_ever, (void *)1))
 			_exit(1);
 		add_for_ever((void *)2);

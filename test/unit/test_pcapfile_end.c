@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,6 +20,9 @@
 
 #define FRAMES	     500
 #define BUFFER_BYTES 65536
+
+/* 20 MB, which are more than a kill waits for. */
+#define FRAMES_OF_KILLED 10000
 
 void setUp(void)
 {
@@ -168,10 +172,14 @@ static void kill_while_it_writes(off_t at_bytes)
 	TEST_ASSERT_EQUAL_INT(0, truncate(capture_path, 0));
 	child = fork();
 	if (child == 0) {
-		struct pcapfile *file = capture_open();
+		struct pcapfile *file;
 
-		for (unsigned int i = 0;; i++)
+		/* A parent that has failed, or gets no processor, must not let the file grow for ever. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		file = capture_open();
+		for (unsigned int i = 0; i < FRAMES_OF_KILLED; i++)
 			capture_add(file, i, 1);
+		pause();
 	}
 	while (size.st_size < at_bytes)
 		TEST_ASSERT_EQUAL_INT(0, stat(capture_path, &size));
