@@ -116,6 +116,7 @@ static const struct vb_event samples[] = {
 	{.kind = VB_EVENT_LOG,
 	 .values = {VB_LOG_SCHEMA, 4711, 0x1234567890},
 	 .texts = {"0.1.0", "./test", "2026-11-22T09:00:00.000000000Z", "device"}},
+	{.kind = VB_EVENT_LEFT_OUT, .values = {5000}},
 	{.kind = VB_EVENT_VERB,
 	 .time_ns = 4096,
 	 .device = "sim0",
@@ -201,6 +202,8 @@ static const char intro[] =
 	"- [Times](#times)\n"
 	"- [Order and repetition](#order-and-repetition)\n"
 	"- [Processes that are killed, and children](#processes-that-are-killed-and-children)\n"
+	"- [A log that has a limit](#a-log-that-has-a-limit)\n"
+	"- [A full disk](#a-full-disk)\n"
 	"- [How values are written](#how-values-are-written)\n"
 	"- [Fields of all kinds](#fields-of-all-kinds)\n"
 	"- [Kinds](#kinds)\n"
@@ -239,7 +242,8 @@ static const char intro[] =
 	"\n"
 	"## Order and repetition\n"
 	"\n"
-	"The lines are in the order of `n`, without a gap. Events of one thread are in the order "
+	"The lines are in the order of `n`, without a gap but that of a `left_out`. Events of one "
+	"thread are in the order "
 	"in which\n"
 	"they happened; a verb comes after the events that it has caused.\n"
 	"\n"
@@ -272,6 +276,28 @@ static const char intro[] =
 	"child are not logged. A program that a child executes opens its log by `VERBENA_LOG` "
 	"anew, and is\n"
 	"refused a file to which another process writes.\n"
+	"\n"
+	"## A log that has a limit\n"
+	"\n"
+	"`verbena run --log-limit`, the variable `VERBENA_LOG_LIMIT`, `:log_limit:` in project.yml "
+	"and\n"
+	"`vb_log_limit()` keep the end of a log. The second line is then a `left_out`, whose "
+	"`events` "
+	"counts\n"
+	"the events that are missing; its `n` is that of the last one of them. A process writes "
+	"such a "
+	"log in\n"
+	"two halves: it adds lines to the file itself, and the file `NAME.older.part` has the "
+	"lines "
+	"before\n"
+	"them, with a first line and perhaps a `left_out` of its own. At its end the process joins "
+	"them. "
+	"A\n"
+	"process that is killed leaves both, each a log by itself; `verbena trace NAME` reads both "
+	"as "
+	"one.\n"
+	"\n"
+	"## A full disk\n"
 	"\n"
 	"If the disk is full, a line on standard error says so, the log keeps what it has, and the "
 	"program\n"

@@ -171,7 +171,8 @@ struct vb_explore_result {
  *
  * Prints the progress to standard error, if that is a terminal, and at the end one line, or of a failure
  * what is wrong, the schedule and the command that repeats the run. The run is repeated once more, to write
- * FOLDER/NAME.jsonl (the event log, for `verbena trace show`) and FOLDER/NAME.pcap.
+ * FOLDER/NAME.jsonl (the event log, for `verbena trace show`) and FOLDER/NAME.pcap: the last 10,000 events and packets,
+ * unless VERBENA_LOG_LIMIT and VERBENA_TRACE_LIMIT say how much (verbena-run(1)).
  *
  * With `schedule`, or if the variable VERBENA_SCHEDULE names one, the test runs once, in this process, with
  * this schedule only; a hang calls abort(3), so that a debugger shows the place. VERBENA_SCHEDULE is
@@ -207,9 +208,10 @@ struct vb_sim_course {
 		*schedule; /* its packets; calls and allocations have no meaning here */
 	const char *
 		trace; /* a pcap file for each world, unless its configuration names one; NULL: none */
-	uint64_t *packets;	 /* counts the packets; NULL: nobody asks */
-	uint64_t idle_polls_max; /* 0: no limit */
-	uint64_t time_ns_max;	 /* 0: no limit */
+	uint64_t trace_bytes_max, trace_packets_max; /* as vb_sim_trace_limit() */
+	uint64_t *packets;			     /* counts the packets; NULL: nobody asks */
+	uint64_t idle_polls_max;		     /* 0: no limit */
+	uint64_t time_ns_max;			     /* 0: no limit */
 	/* Called when a wait cannot end, in the middle of a verb; it calls no function of Verbena. If it
 	 * returns, the verb does what it does without it. NULL: nobody asks. */
 	void (*stuck)(void *arg, enum vb_stuck how, uint64_t now_ns);

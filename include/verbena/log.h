@@ -6,6 +6,8 @@
 #ifndef VERBENA_LOG_H
 #define VERBENA_LOG_H
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -30,6 +32,17 @@ extern "C" {
  * or an error of open(2) or posix_fallocate(3).
  */
 int vb_log_open(const char *path);
+
+/*
+ * Limits the logs that are opened from now on: a log keeps its last events, of at most @bytes_max bytes and at least
+ * half as many, or @events_max of them. 0: no limit. An event "left_out" at the log's begin counts those that are
+ * missing, and the end of the log prints a line on stderr. @bytes_max is at least 1 MiB.
+ *
+ * A log is written in segments, of which the last two are kept, the older one as PATH.older.part; the end of the log joins
+ * them. While it is written, both have up to twice @events_max. A process that is killed, and one that ends by
+ * _exit() or abort(), leaves both; `verbena trace` reads them as one log.
+ */
+void vb_log_limit(uint64_t bytes_max, uint64_t events_max);
 
 /* Ends the log; 0 if none is open. Returns EIO with a sentence if events could not be written. */
 int vb_log_close(void);

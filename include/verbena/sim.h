@@ -171,6 +171,7 @@ struct vb_sim_config {
 	 */
 	uint64_t seed;
 	const char *trace; /* the pcap file of vb_sim_trace_open(); NULL for none */
+	uint64_t trace_bytes_max, trace_packets_max; /* as vb_sim_trace_limit() */
 	unsigned int device_count;
 	struct vb_sim_device_config devices[VB_SIM_DEVICES_MAX];
 	unsigned int link_count;
@@ -397,6 +398,19 @@ void vb_sim_thread_leave(struct vb_sim *sim);
  * ENOMEM, or an error of open(2) or write(2).
  */
 int vb_sim_trace_open(struct vb_sim *sim, const char *path);
+
+/*
+ * Limits the traces that the world opens from now on: a trace keeps its last packets, of at most bytes_max bytes and at
+ * least half as many, or packets_max of them. 0: no limit. The end of the trace prints a line on stderr if packets
+ * were left out.
+ *
+ * While a trace is written, the file and its parts have up to twice packets_max. A process that is killed, and one that
+ * ends by _exit() or abort(), leaves its last packets in parts: `verbena trace merge PATH` joins them. Each process
+ * that writes a trace has the limit for itself.
+ *
+ * Returns 0, or an errno value if there is no world.
+ */
+int vb_sim_trace_limit(struct vb_sim *sim, uint64_t bytes_max, uint64_t packets_max);
 
 /* Ends the trace. Returns 0 if there is none. EIO: some packets are not in the file, or the parts of other
  * processes cannot be joined. */

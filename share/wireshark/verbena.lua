@@ -15,6 +15,8 @@ local verbena = Proto("verbena", "Verbena")
 -- The members of events: their types. A member is the field verbena.NAME, the verb is verbena.call.
 local event_types = {
 	n = "decimal", t = "decimal", kind = "text", device = "text", port = "decimal", qp = "qp",
+	-- left_out
+	events = "decimal",
 	-- verb
 	verb = "text", result = "text", errno = "text", lkey = "hex32", rkey = "hex32",
 	duration_ns = "decimal",

@@ -88,6 +88,13 @@ static const struct cli_option options[] = {
 	 JOBS_MAX},
 	{"folder", 0, "DIR", "for the files of the run that fails [verbena-explore]", NULL,
 	 cli_take_text, AT(folder)},
+	{"trace-limit", 0, "L",
+	 "keep the end of the trace: the last N packets, or of 100M\n(bytes; also K, G) at least "
+	 "the "
+	 "last half [10000]",
+	 NULL, cli_take_limit},
+	{"log-limit", 0, "L", "keep the end of the log: N events, or 100M [10000]", NULL,
+	 cli_take_limit},
 	{"name", 0, "NAME", "of these files [the program's name]", NULL, cli_take_text, AT(name)},
 	{0},
 };

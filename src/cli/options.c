@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/options.h"
 
+#include "src/base/limit.h"
 #include "src/base/number.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -64,6 +67,25 @@ int cli_take_seed(const struct cli_command *command, const struct cli_option *op
 		return CLI_EXIT_OK;
 	return cli_bad_usage(command, "--%s '%s' is not \"random\" or a number from 0 to %llu",
 			     option->name, value, (unsigned long long)UINT64_MAX);
+}
+
+int cli_take_limit(const struct cli_command *command, const struct cli_option *option,
+		   const char *value, void *into)
+{
+	char variable[32] = "VERBENA_";
+	size_t used = strlen(variable);
+	struct vb_limit limit;
+
+	if (!vb_limit_read(value, &limit))
+		return cli_bad_usage(command, "--%s '%s' is not understood (" VB_LIMIT_ALLOWED ")",
+				     option->name, value);
+	for (const char *c = option->name; *c && used < sizeof(variable) - 1; c++)
+		variable[used++] = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
+	variable[used] = '\0';
+	if (!setenv(variable, value, 1))
+		return CLI_EXIT_OK;
+	perror("verbena");
+	return CLI_EXIT_FAILED;
 }
 
 int cli_take_word(const struct cli_command *command, const struct cli_option *option,

@@ -34,6 +34,9 @@ struct cli_option {
 /* Set a field: a const char *, a const char * that is one of the words, a bool, a uint64_t. */
 cli_take_fn cli_take_text, cli_take_word, cli_take_flag, cli_take_number;
 
+/* Sets VERBENA_LOG_LIMIT, or the variable of another option's name, to what is kept of a log or a trace. */
+cli_take_fn cli_take_limit;
+
 /* Sets a uint64_t to a number, or for "random" to a random number. */
 cli_take_fn cli_take_seed;
 

@@ -192,9 +192,16 @@ static const struct cli_option options[] = {
 	 take_value},
 	{"trace", 0, "FILE", "every packet as pcap; %p is the process number [none]", NULL,
 	 take_path},
+	{"trace-limit", 0, "L",
+	 "keep the end of the trace: the last 10000 packets, or of 100M\n(bytes; also K, G) at "
+	 "least "
+	 "the last half [all]",
+	 NULL, cli_take_limit},
 	{"log", 0, "FILE",
 	 "every event as a line of JSON, for verbena trace; %p is the\nprocess number [none]", NULL,
 	 take_path},
+	{"log-limit", 0, "L", "keep the end of the log: the last 10000 events, or 100M [all]", NULL,
+	 cli_take_limit},
 	{"wire", 0, "W",
 	 "how packets reach other processes: memory (not at all),\nshared, udp[=ADDRESS|INTERFACE] "
 	 "[shared]",

@@ -2,6 +2,7 @@
 #include "src/cli/options.h"
 #include "src/cli/repeat.h"
 #include "src/cli/trace.h"
+#include "src/parts/merge.h"
 #include "src/project/environment.h"
 #include "src/project/project.h"
 #include "test/conformance/runner.h"
@@ -95,6 +96,22 @@ static int take_seed(const struct cli_command *command, const struct cli_option 
 	return cli_take_seed(command, option, value, into);
 }
 
+static int take_limit(const struct cli_command *command, const struct cli_option *option,
+		      const char *value, void *into)
+{
+	struct vt_options *run = &((struct arguments *)into)->run;
+	struct vb_limit limit;
+
+	if (!vb_limit_read(value, &limit))
+		return cli_bad_usage(command, "--%s '%s' is not understood (" VB_LIMIT_ALLOWED ")",
+				     option->name, value);
+	run->trace_bytes_max = limit.bytes_max;
+	run->trace_packets_max = limit.count_max;
+	if (!limit.bytes_max && !limit.count_max)
+		run->trace_bytes_max = UINT64_MAX;
+	return CLI_EXIT_OK;
+}
+
 #define AT(field) offsetof(struct arguments, field)
 
 static const struct cli_option options[] = {
@@ -156,6 +173,10 @@ static const struct cli_option options[] = {
 	 cli_take_number, AT(two.at_least), UINT32_MAX},
 	{"trace", 0, "DIR", "write each test's packets to DIR/SUITE.TEST.pcap", "Output",
 	 cli_take_text, AT(run.trace_dir)},
+	{"trace-limit", 0, "L",
+	 "keep the end of each trace: the last 10000 packets, or\nof 100M (bytes; also K, G) at "
+	 "least the last half [256M]",
+	 NULL, take_limit},
 	{"junit", 0, "FILE", "write results as JUnit XML", NULL, cli_take_text, AT(run.junit)},
 	{"tap", 0, NULL, "write results as TAP to standard output", NULL, cli_take_flag,
 	 AT(run.tap)},
@@ -372,8 +393,13 @@ static void name_place(struct arguments *arguments)
 	arguments->run.place = arguments->place;
 }
 
+/* A test that was ended by its time limit may have left its trace in parts. */
 static void show_last(const char *path, FILE *out)
 {
+	char whole[PATH_MAX], sentence[MERGE_SENTENCE_BYTES];
+
+	if (realpath(path, whole))
+		merge_parts(whole, sentence);
 	trace_show_last(path, SHOWN_ROWS, SHOWN_WIDTH, out);
 }
 

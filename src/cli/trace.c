@@ -46,10 +46,11 @@ static const struct cli_option options[] = {
 static bool take(void *arg, const json_t *event, const char *line)
 {
 	struct arguments *arguments = arg;
-	const bool is_head = strcmp(event_string(event, "kind"), "log") == 0;
+	const char *kind = event_string(event, "kind");
+	const bool is_head = !strcmp(kind, "log") || !strcmp(kind, "left_out");
 	const bool is_json = arguments->format && strcmp(arguments->format, "json") == 0;
 
-	/* The first line stays: what is printed as JSON is a log. */
+	/* The first lines stay: what is printed as JSON is a log. */
 	if (!(is_head && is_json) && !trace_chosen(&arguments->choice, event))
 		return true;
 	if (is_json)

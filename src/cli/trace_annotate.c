@@ -11,6 +11,7 @@
 #include "src/cli/trace.h"
 #include "src/cli/trace_align.h"
 #include "src/cli/trace_link.h"
+#include "src/parts/tail.h"
 #include "src/picture/event.h"
 
 #include <errno.h>
@@ -374,7 +375,7 @@ static int write_output(struct work *work, const char *output)
 /* Reads a log, or remembers the capture. */
 static int take_file(struct work *work, const char *name)
 {
-	FILE *file = fopen(name, "re");
+	FILE *file = tail_open_log(name);
 	const int first = file ? getc(file) : EOF;
 	struct trace_log *log = &work->logs[work->log_count];
 

@@ -2,6 +2,7 @@
 /* `verbena trace diff`: the first event that differs between two logs, two captures or two annotated captures. */
 #include "src/base/count.h"
 #include "src/cli/trace.h"
+#include "src/parts/tail.h"
 #include "src/picture/event.h"
 #include "src/picture/normal.h"
 
@@ -134,7 +135,7 @@ static bool open_side(struct side *side, const char *name)
 	int first;
 
 	side->name = strcmp(name, "-") == 0 ? "standard input" : name;
-	side->file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
+	side->file = strcmp(name, "-") == 0 ? stdin : tail_open_log(name);
 	if (side->file &&
 	    (side->file == stdin || (!fstat(fileno(side->file), &what) && !S_ISREG(what.st_mode))))
 		side->file = copy_of(side->file);
@@ -203,10 +204,12 @@ static bool read_side(struct side *side, bool first, trace_take_fn *take)
 
 /* --- comparing --- */
 
-/* The first line of a log says who wrote it, and when. */
+/* The first line of a log says who wrote it, and when; the second one may count what is left out. */
 static bool is_compared(struct side *side, const json_t *event)
 {
-	return strcmp(event_string(event, "kind"), "log") != 0 &&
+	const char *kind = event_string(event, "kind");
+
+	return strcmp(kind, "log") != 0 && strcmp(kind, "left_out") != 0 &&
 	       trace_chosen(&side->choice, event);
 }
 

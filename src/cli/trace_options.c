@@ -5,6 +5,8 @@
 #include "src/base/measure.h"
 #include "src/base/number.h"
 #include "src/log/form.h"
+#include "src/parts/part.h"
+#include "src/parts/tail.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -94,13 +96,32 @@ int trace_take_connection(const struct cli_command *command, const struct cli_op
 
 /* --- the file --- */
 
+/* A process that was killed has left the packets of a trace that has a limit in parts. */
+static void mention_parts(const char *name)
+{
+	char whole[PATH_MAX];
+	struct parts parts;
+
+	if (!realpath(name, whole) || parts_list(whole, &parts))
+		return;
+	if (parts.count)
+		fprintf(stderr,
+			"verbena trace: %s: %u part%s of this trace %s not joined; `verbena trace "
+			"merge %s` does that when the processes have ended\n",
+			name, parts.count, parts.count == 1 ? "" : "s",
+			parts.count == 1 ? "is" : "are", name);
+	parts_free(&parts);
+}
+
 FILE *trace_open_file(const char *name, const char **shown)
 {
-	FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
+	FILE *file = strcmp(name, "-") == 0 ? stdin : tail_open_log(name);
 
 	*shown = file == stdin ? "standard input" : name;
 	if (!file)
 		fprintf(stderr, "verbena trace: %s: %s\n", name, strerror(errno));
+	else if (file != stdin)
+		mention_parts(name);
 	return file;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/trace.h"
 
+#include "src/parts/tail.h"
 #include "src/picture/ladder.h"
 #include "src/picture/page.h"
 
@@ -93,7 +94,7 @@ void trace_show_last(const char *path, unsigned int rows, int width, FILE *out)
 {
 	struct arguments arguments = {.choice = {.to_ns = UINT64_MAX}, .ladder = {.last = rows}};
 	const struct ladder_style style = {.width = width};
-	FILE *file = fopen(path, "re");
+	FILE *file = tail_open_log(path);
 	uint64_t count;
 
 	if (!file)
@@ -131,7 +132,7 @@ static int write_file(struct arguments *arguments, const char *name)
 /* Reads a file without a message. Returns false if it cannot be read. */
 static bool read_quietly(struct arguments *arguments, const char *path)
 {
-	FILE *file = fopen(path, "re");
+	FILE *file = tail_open_log(path);
 
 	if (!file)
 		return false;

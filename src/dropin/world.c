@@ -33,6 +33,8 @@ static void begin(void)
 	/* from_environment() complains of a wrong project. */
 	struct vb_project *named = vb_environment_load(&error);
 
+	if (named)
+		vb_log_limit(named->log_limit.bytes_max, named->log_limit.count_max);
 	if (named && named->log[0] && !(given && *given) && vb_log_open(named->log))
 		dropin_tell(vb_last_error());
 	if (named && vb_project_fail(named))

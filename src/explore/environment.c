@@ -3,6 +3,7 @@
  * A program that another process explores: the variables VERBENA_SCHEDULE and VERBENA_TALLY say what it
  * follows, and where it counts. vb_explore() sets them with runs_program, and `verbena explore` does.
  */
+#include "src/explore/keep.h"
 #include "src/explore/tally.h"
 
 #include "src/base/number.h"
@@ -89,6 +90,7 @@ __attribute__((constructor)) static void begin(void)
 		.kinds = (unsigned int)read_variable(VARIABLE_KINDS),
 		.time_ns_max = read_variable(VARIABLE_TIME),
 		.trace = getenv("VERBENA_TRACE"),
+		.trace_limit = keep_limits().trace,
 	});
 }
 

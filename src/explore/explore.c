@@ -179,6 +179,7 @@ static int keep_failure(struct exploration *exploration)
 		err = run_one(exploration, &result->schedule, files.log, files.trace, files.output,
 			      &outcome);
 	if (!err) {
+		files.kept = keep_files(files.log, files.trace, outcome.seen[COUNTED_PACKETS]);
 		result->end = outcome.end;
 		say_failure(exploration, &outcome);
 		report_command(explore, &result->schedule, result->command,
@@ -362,7 +363,7 @@ static const char *given_text(const struct vb_explore *explore, bool *other)
 }
 
 /* A program is a process of its own, and so is the run. */
-static int run_given_program(const struct vb_explore *explore, const struct files *files,
+static int run_given_program(const struct vb_explore *explore, struct files *files,
 			     struct vb_explore_result *result)
 {
 	struct crew *crew = crew_begin(explore);
@@ -379,6 +380,7 @@ static int run_given_program(const struct vb_explore *explore, const struct file
 	int err = crew && outcome ? crew_run(crew, &runs) : ENOMEM;
 
 	if (!err) {
+		files->kept = keep_files(files->log, files->trace, outcome->seen[COUNTED_PACKETS]);
 		result->end = outcome->end;
 		run_say(crew_tally(crew), outcome->end, outcome->signal, result->words,
 			sizeof(result->words));
@@ -390,7 +392,7 @@ static int run_given_program(const struct vb_explore *explore, const struct file
 }
 
 /* In this process, for debuggers. */
-static void run_given_here(const struct vb_explore *explore, const struct files *files,
+static void run_given_here(const struct vb_explore *explore, struct files *files,
 			   struct vb_explore_result *result)
 {
 	struct explore_tally tally = {.version = TALLY_VERSION};
@@ -403,6 +405,7 @@ static void run_given_here(const struct vb_explore *explore, const struct files 
 						.trace = files->trace,
 						.aborts = true,
 					});
+	files->kept = keep_files(files->log, files->trace, tally.seen[COUNTED_PACKETS]);
 	run_say(&tally, result->end, 0, result->words, sizeof(result->words));
 }
 

@@ -81,6 +81,8 @@ void follow_begin(const struct follow *follow)
 		.idle_polls_max = IDLE_POLLS_MAX,
 		.time_ns_max = follow->time_ns_max,
 		.trace = follow->trace,
+		.trace_bytes_max = follow->trace_limit.bytes_max,
+		.trace_packets_max = follow->trace_limit.count_max,
 		.stuck = end_stuck,
 		.begun = note_world,
 	});

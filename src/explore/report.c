@@ -128,6 +128,16 @@ static void print_files(const struct files *files)
 		fprintf(stderr, "  log:     %s (verbena trace show %s)\n", files->log, files->log);
 	if (files->trace && !access(files->trace, R_OK))
 		fprintf(stderr, "  packets: %s\n", files->trace);
+	if (files->kept.events)
+		fprintf(stderr,
+			"  left out: events at the begin of the log: %" PRIu64
+			"; raise --log-limit (VERBENA_LOG_LIMIT) to keep them\n",
+			files->kept.events);
+	if (files->kept.packets)
+		fprintf(stderr,
+			"  left out: all packets but the last %" PRIu64
+			"; raise --trace-limit (VERBENA_TRACE_LIMIT) to keep them\n",
+			files->kept.packets);
 }
 
 void report_failure(const struct report *report, const struct vb_explore_result *result,
@@ -187,7 +197,7 @@ int report_name_files(const struct vb_explore *explore, const struct vb_schedule
 {
 	const bool bare = has_allocation(schedule);
 
-	*files = (struct files){NULL, NULL, NULL};
+	*files = (struct files){.log = NULL};
 	if (mkdir(explore->folder, 0777) && errno != EEXIST)
 		return fail(errno, "the folder %s cannot be made: %s", explore->folder,
 			    strerror(errno));

@@ -3,6 +3,7 @@
 #ifndef SRC_EXPLORE_REPORT_H
 #define SRC_EXPLORE_REPORT_H
 
+#include "src/explore/keep.h"
 #include "src/explore/space.h"
 
 struct report {
@@ -15,6 +16,7 @@ struct report {
 struct files {
 	char *log, *trace; /* NULL: none */
 	char *output;
+	struct kept kept; /* of the log and the trace */
 };
 
 void report_begin(struct report *report, const struct vb_explore *explore);

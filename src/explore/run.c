@@ -2,6 +2,8 @@
 /* One run of the test. */
 #include "src/explore/run.h"
 
+#include "src/explore/keep.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +48,7 @@ static int run_program(const struct vb_explore *explore, const struct follow *fo
 		       const struct run *run)
 {
 	follow_by_programs(follow, run->tally_fd);
+	keep_by_programs();
 	if (run->log)
 		setenv("VERBENA_LOG", run->log, 1);
 	if (run->trace)
@@ -60,15 +63,19 @@ static int run_function(const struct vb_explore *explore, const struct follow *f
 
 	*follow->tally = (struct explore_tally){.version = TALLY_VERSION};
 	vb_sim_reset();
-	if (log)
+	if (log) {
+		keep_limit_log();
 		vb_log_open(log);
+	}
 	follow_begin(follow);
 	said = explore->test(explore->arg);
 	follow_end();
 	follow_look_at_left(follow->tally);
 	vb_sim_reset();
-	if (log)
+	if (log) {
 		vb_log_close();
+		keep_release_log();
+	}
 	return said;
 }
 
@@ -80,6 +87,7 @@ uint32_t run_test(const struct vb_explore *explore, const struct run *run)
 		.kinds = explore->kinds,
 		.time_ns_max = time_ns_max(explore),
 		.trace = run->trace,
+		.trace_limit = keep_limits().trace,
 		.aborts = run->aborts,
 	};
 	const int said = explore->runs_program ? run_program(explore, &follow, run)

@@ -6,6 +6,7 @@
 #ifndef SRC_EXPLORE_TALLY_H
 #define SRC_EXPLORE_TALLY_H
 
+#include "src/base/limit.h"
 #include "src/explore/schedule.h"
 
 #define TALLY_VERSION 2
@@ -32,7 +33,8 @@ struct follow {
 	unsigned int kinds; /* bits of enum vb_decision_kind: what is counted */
 	uint64_t time_ns_max;
 	const char *trace; /* a pcap file for each world; NULL: none */
-	bool aborts;	   /* a hang calls abort(3); otherwise it ends the process */
+	struct vb_limit trace_limit;
+	bool aborts; /* a hang calls abort(3); otherwise it ends the process */
 };
 
 /* The process follows a schedule from now on, and counts into the tally, of which only the version is not zero. */

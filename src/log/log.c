@@ -3,10 +3,12 @@
 #include "src/log/log.h"
 
 #include "src/base/failure.h"
+#include "src/base/limit.h"
 #include "src/base/path.h"
 #include "src/layer/watch.h"
 #include "src/log/file.h"
 #include "src/log/source.h"
+#include "src/parts/tail.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,6 +22,7 @@
 #include <verbena/log.h>
 
 #define VARIABLE       "VERBENA_LOG"
+#define LIMIT_VARIABLE "VERBENA_LOG_LIMIT"
 #define CLOCK_VARIABLE "VERBENA_CLOCK"
 #define NS_PER_S       UINT64_C(1000000000)
 #define STAMP_BYTES    64
@@ -41,6 +44,7 @@ static uint64_t number;		      /* of the last event */
 static uint64_t lost;		      /* counts the events that are not in the file */
 static char path_given[PATH_MAX + 1]; /* with "%p" */
 static char path_now[PATH_MAX + 1];
+static struct vb_limit limit; /* of logs that are opened */
 
 /* Only vb_log_open(), vb_log_close() and the start of the process change these. */
 static bool has_source;
@@ -98,7 +102,8 @@ static void complain(int err, const char *what_follows)
 
 /* --- the file; the caller holds the lock, and cannot be cancelled --- */
 
-static void write_line(const struct vb_event *event, struct record *record)
+/* Adds a line. Sets record->number for it before. */
+static void add_line(const struct vb_event *event, struct record *record)
 {
 	struct line line = {0};
 
@@ -145,7 +150,42 @@ static void write_head(void)
 		head.absent = 1u << 1 | 1u << 2; /* pid, monotonic_ns */
 		head.texts[2] = NULL;		 /* started */
 	}
-	write_line(&head, &record);
+	add_line(&head, &record);
+	file.lines = 0;
+}
+
+/* Writes the first lines of a segment behind the event of that number. */
+static void write_heads(uint64_t last)
+{
+	const struct vb_event left_out = {.kind = VB_EVENT_LEFT_OUT, .values = {last}};
+	struct record record = {.number = last, .no_time = true};
+
+	write_head();
+	add_line(&left_out, &record);
+	file.lines = 0;
+	number = last;
+}
+
+/* Begins a segment of a log that has a limit. */
+static void turn(void)
+{
+	const uint64_t last = number;
+	struct log_file before;
+
+	log_file_turn(&file, &before);
+	write_heads(last);
+	if (!log_file_turned(&file, &before))
+		write_heads(last);
+}
+
+static void write_line(const struct vb_event *event, struct record *record)
+{
+	if (log_file_is_full(&file))
+		turn();
+	if (phase == OPEN)
+		add_line(event, record);
+	else
+		lost++;
 }
 
 /* Opens the file that the path names in this process. Returns 0 or an errno value. */
@@ -157,9 +197,12 @@ static int open_file(void)
 	err = log_file_open(&file, path_now);
 	phase = err ? REFUSED : OPEN;
 	number = lost = 0;
-	if (!err)
-		write_head();
-	return err;
+	if (err)
+		return err;
+	if (limit.bytes_max || limit.count_max)
+		log_file_limit(&file, limit.bytes_max, limit.count_max);
+	write_head();
+	return 0;
 }
 
 static void write_event(const struct vb_event *event, struct record *record)
@@ -251,7 +294,34 @@ int vb_log_open(const char *path)
 	return fail(err, "%s", sentence);
 }
 
-/* Closes the file. Returns 0, or the errno value for which events are missing. */
+void vb_log_limit(uint64_t bytes_max, uint64_t events_max)
+{
+	pthread_mutex_lock(&mutex);
+	limit = (struct vb_limit){bytes_max, events_max};
+	pthread_mutex_unlock(&mutex);
+}
+
+/* Closes the file. Returns 0, or the errno value for which events are missing at its end. */
+static int close_file(void)
+{
+	uint64_t left_out;
+	int join_err, err = log_file_close(&file, &left_out, &join_err);
+
+	if (left_out)
+		fprintf(stderr,
+			"verbena: log %s: the limit left out events at the beginning: %" PRIu64
+			"; raise --log-limit (" LIMIT_VARIABLE ") to keep them\n",
+			path_now, left_out);
+	/* ENOENT: somebody has removed the log. */
+	if (join_err && join_err != ENOENT)
+		fprintf(stderr,
+			"verbena: log %s: its two halves, this file and %s" TAIL_OLDER
+			", are not joined: %s; `verbena trace %s` reads both\n",
+			path_now, path_now, strerror(join_err), path_now);
+	return err;
+}
+
+/* Ends the log. Returns 0, or the errno value for which events are missing at its end. */
 static int end(void)
 {
 	int err = 0, state;
@@ -259,7 +329,7 @@ static int end(void)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&mutex);
 	if (phase == OPEN || phase == FULL)
-		err = log_file_close(&file);
+		err = close_file();
 	if (phase == FULL && !err)
 		err = file.err;
 	phase = CLOSED;
@@ -291,8 +361,11 @@ int vb_log_close(void)
  */
 __attribute__((constructor)) static void begin_from_environment(void)
 {
-	const char *path = getenv(VARIABLE);
+	const char *path = getenv(VARIABLE), *text = getenv(LIMIT_VARIABLE);
 
+	/* `verbena run` and the simulated world complain of a wrong limit. */
+	if (text && !vb_limit_read(text, &limit))
+		limit = (struct vb_limit){0};
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 	if (!path || !*path || begin(path) || source_start())
 		return;

@@ -151,6 +151,12 @@ static void print_log(const json_t *event, FILE *out)
 	print_member(event, "verbena", ", Verbena ", out);
 }
 
+static void print_left_out(const json_t *event, FILE *out)
+{
+	print_member(event, "events",
+		     "the limit of the log left out events at the beginning: ", out);
+}
+
 /* Prints the arguments in the order of the parameters. The device is in a column of its own. */
 static void print_arguments(const json_t *arguments, FILE *out)
 {
@@ -356,17 +362,12 @@ static const struct {
 	const char *kind;
 	void (*print)(const json_t *event, FILE *out);
 } kinds[] = {
-	{"log", print_log},
-	{"verb", print_verb},
-	{"completion", print_completion},
-	{"packet", print_packet},
-	{"drop", print_drop},
-	{"state", print_state},
-	{"async", print_async},
-	{"timer", print_timer},
-	{"fault", print_fault},
-	{"failure", print_failure},
-	{"connection", print_connection},
+	{"log", print_log},	    {"left_out", print_left_out},
+	{"verb", print_verb},	    {"completion", print_completion},
+	{"packet", print_packet},   {"drop", print_drop},
+	{"state", print_state},	    {"async", print_async},
+	{"timer", print_timer},	    {"fault", print_fault},
+	{"failure", print_failure}, {"connection", print_connection},
 };
 
 void event_text(const json_t *event, FILE *out)

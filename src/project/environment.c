@@ -142,6 +142,28 @@ bool vb_environment_set_devices(struct vb_project *project, struct vb_project_er
 	return true;
 }
 
+/* Leaves *limit alone if the variable is not set. */
+static bool read_limit(const char *name, struct vb_limit *limit, struct vb_project_error *error)
+{
+	const char *text = variable(name);
+
+	return !text || vb_limit_read(text, limit) ||
+	       fail(error, "%s: '%s' is not understood (" VB_LIMIT_ALLOWED ")", name, text);
+}
+
+static bool read_limits(struct vb_project *project, struct vb_project_error *error)
+{
+	struct vb_sim_config *sim = &project->sim;
+	struct vb_limit limit = {sim->trace_bytes_max, sim->trace_packets_max};
+
+	if (!read_limit(VB_ENVIRONMENT_TRACE_LIMIT, &limit, error) ||
+	    !read_limit(VB_ENVIRONMENT_LOG_LIMIT, &project->log_limit, error))
+		return false;
+	sim->trace_bytes_max = limit.bytes_max;
+	sim->trace_packets_max = limit.count_max;
+	return true;
+}
+
 static bool read_world(struct vb_project *project, struct vb_project_error *error)
 {
 	const char *trace = variable(VB_ENVIRONMENT_TRACE), *log = variable(VB_ENVIRONMENT_LOG);
@@ -226,7 +248,7 @@ struct vb_project *vb_environment_load(struct vb_project_error *error)
 	if (!project)
 		return NULL;
 	if (vb_environment_set_devices(project, error) && read_world(project, error) &&
-	    read_wires(project, error) &&
+	    read_limits(project, error) && read_wires(project, error) &&
 	    read_incidents(project, VB_ENVIRONMENT_FAULT, fault_rule_add, error) &&
 	    read_incidents(project, VB_ENVIRONMENT_FAIL, check_failures, error) &&
 	    read_incidents(project, VB_ENVIRONMENT_EVENTS, incident_add, error))

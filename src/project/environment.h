@@ -13,6 +13,8 @@
  *	                    sl_is_packet_type]
  *	VERBENA_TRACE       a pcap file; %p in the name is the process number [none]
  *	VERBENA_LOG         the event log; %p in the name is the process number [the project's log]
+ *	VERBENA_TRACE_LIMIT how much a trace keeps of its end: "10000" packets, "100M" [the project's, else all]
+ *	VERBENA_LOG_LIMIT   how much a log keeps of its end: "10000" events, "100M" [the project's, else all]
  *	VERBENA_SEED        [the project's, else random]
  *	VERBENA_CLOCK       real or virtual [real; the project's clock is for `verbena test`]
  *	VERBENA_WIRE        of all devices: memory, shared, udp or udp=ADDRESS [the project's; else
@@ -33,20 +35,22 @@
 
 #include "src/project/project.h"
 
-#define VB_ENVIRONMENT_PROJECT	  "VERBENA_PROJECT"
-#define VB_ENVIRONMENT_DEVICES	  "VERBENA_DEVICES"
-#define VB_ENVIRONMENT_LINK_LAYER "VERBENA_LINK_LAYER"
-#define VB_ENVIRONMENT_PROFILE	  "VERBENA_PROFILE"
-#define VB_ENVIRONMENT_QUIRKS	  "VERBENA_QUIRKS"
-#define VB_ENVIRONMENT_TRACE	  "VERBENA_TRACE"
-#define VB_ENVIRONMENT_LOG	  "VERBENA_LOG"
-#define VB_ENVIRONMENT_SEED	  "VERBENA_SEED"
-#define VB_ENVIRONMENT_CLOCK	  "VERBENA_CLOCK"
-#define VB_ENVIRONMENT_WIRE	  "VERBENA_WIRE"
-#define VB_ENVIRONMENT_WORLD	  "VERBENA_WORLD"
-#define VB_ENVIRONMENT_FAULT	  "VERBENA_FAULT"
-#define VB_ENVIRONMENT_FAIL	  "VERBENA_FAIL"
-#define VB_ENVIRONMENT_EVENTS	  "VERBENA_EVENTS"
+#define VB_ENVIRONMENT_PROJECT	   "VERBENA_PROJECT"
+#define VB_ENVIRONMENT_DEVICES	   "VERBENA_DEVICES"
+#define VB_ENVIRONMENT_LINK_LAYER  "VERBENA_LINK_LAYER"
+#define VB_ENVIRONMENT_PROFILE	   "VERBENA_PROFILE"
+#define VB_ENVIRONMENT_QUIRKS	   "VERBENA_QUIRKS"
+#define VB_ENVIRONMENT_TRACE	   "VERBENA_TRACE"
+#define VB_ENVIRONMENT_LOG	   "VERBENA_LOG"
+#define VB_ENVIRONMENT_TRACE_LIMIT "VERBENA_TRACE_LIMIT"
+#define VB_ENVIRONMENT_LOG_LIMIT   "VERBENA_LOG_LIMIT"
+#define VB_ENVIRONMENT_SEED	   "VERBENA_SEED"
+#define VB_ENVIRONMENT_CLOCK	   "VERBENA_CLOCK"
+#define VB_ENVIRONMENT_WIRE	   "VERBENA_WIRE"
+#define VB_ENVIRONMENT_WORLD	   "VERBENA_WORLD"
+#define VB_ENVIRONMENT_FAULT	   "VERBENA_FAULT"
+#define VB_ENVIRONMENT_FAIL	   "VERBENA_FAIL"
+#define VB_ENVIRONMENT_EVENTS	   "VERBENA_EVENTS"
 
 /*
  * Returns the configuration that the variables describe. The caller frees it with vb_project_free(). Returns NULL

@@ -9,6 +9,8 @@
 #ifndef SRC_PROJECT_PROJECT_H
 #define SRC_PROJECT_PROJECT_H
 
+#include "src/base/limit.h"
+
 #include <limits.h>
 #include <stddef.h>
 #include <verbena/fault.h>
@@ -54,6 +56,7 @@ struct vb_project {
 	struct vb_sim_event events[VB_SIM_EVENTS_MAX];
 	struct vb_failures failures; /* those of the file: src/failing/ reads VERBENA_FAIL */
 	char log[PATH_MAX + 1];	     /* for vb_log_open(), may have "%p"; empty: no log */
+	struct vb_limit log_limit;   /* for vb_log_limit() */
 	/* The suites to run, in this order; with suite_count 0 all suites. */
 	unsigned int suite_count;
 	struct vb_project_suite suites[VB_PROJECT_SUITES_MAX];

@@ -322,17 +322,32 @@ static bool check_wire(const struct reader *r, const struct config_value *wire)
 			   "gives %u devices one address (give each device its own wire)", users);
 }
 
+/* key->into is a struct vb_limit. */
+static bool read_limit(const struct config *config, const struct config_value *value,
+		       const struct config_key *key)
+{
+	char text[32];
+
+	return config_text(config, value,
+			   &(struct config_key){.into = text, .max = sizeof(text)}) &&
+	       (vb_limit_read(text, key->into) ||
+		config_fail(config, value, "'%s' is not understood (" VB_LIMIT_ALLOWED ")", text));
+}
+
 static bool read_section(struct reader *r, const struct config_value *section)
 {
 	struct vb_project *project = r->project;
 	struct vb_sim_config *sim = &project->sim;
 	struct config_value seed, profile, wire;
+	struct vb_limit trace_limit = {0};
 	int clock = VB_SIM_CLOCK_VIRTUAL;
 	const struct config_key keys[] = {
 		{"clock", config_word, &clock, .words = vb_project_clock_name},
 		{"seed", config_number, &sim->seed, .max = UINT64_MAX, .value = &seed},
 		{"trace", config_text, project->trace, .max = PATH_MAX},
+		{"trace_limit", read_limit, &trace_limit},
 		{"log", config_text, project->log, .max = PATH_MAX},
+		{"log_limit", read_limit, &project->log_limit},
 		{"suites", config_list, project, 1, VB_PROJECT_SUITES_MAX, .entry = take_suite,
 		 .entries = "suites"},
 		{"profile", config_word, &r->profile, .words = vb_sim_profile_name,
@@ -360,6 +375,8 @@ static bool read_section(struct reader *r, const struct config_value *section)
 	sim->clock = clock;
 	sim->seed_given = seed.node;
 	sim->trace = project->trace[0] ? project->trace : NULL;
+	sim->trace_bytes_max = trace_limit.bytes_max;
+	sim->trace_packets_max = trace_limit.count_max;
 	return true;
 }
 

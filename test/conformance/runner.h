@@ -31,6 +31,7 @@ enum vt_exit {
 };
 
 #define VT_SUITES_CHOSEN_MAX 64
+#define VT_TRACE_BYTES_MAX   (UINT64_C(256) << 20)
 
 /* B in another process: test/peer/peer.h. */
 struct vt_two {
@@ -62,8 +63,10 @@ struct vt_options {
 	const struct vt_two *two;	 /* NULL: the tests run in one process */
 	vt_show_fn *show;      /* of a failed test's log or trace; NULL: nobody shows it */
 	const char *trace_dir; /* NULL: traces are kept of failed tests only */
-	const char *junit;     /* the path of the JUnit file; NULL: none */
-	const char *again;     /* options that repeat this run, beside seed and filter */
+	/* What is kept of the end of a trace; both 0: the last VT_TRACE_BYTES_MAX. */
+	uint64_t trace_bytes_max, trace_packets_max;
+	const char *junit; /* the path of the JUnit file; NULL: none */
+	const char *again; /* options that repeat this run, beside seed and filter */
 	bool tap;
 	bool verbose; /* a line for each test */
 	bool no_fork;

@@ -12,6 +12,9 @@
 
 #define OUTPUT_MAX 65536
 
+/* Of the log of a failed test, of which only the end is shown. */
+#define LOGGED_EVENTS_MAX 10000
+
 /* --- in the process of the test --- */
 
 struct stage {
@@ -92,6 +95,8 @@ static void run_job(void *arg)
 	struct vt_result *result = job->result;
 	char error[VT_LINE_MAX] = "";
 
+	if (job->log[0] && !getenv("VERBENA_LOG_LIMIT"))
+		vb_log_limit(0, LOGGED_EVENTS_MAX);
 	if (job->log[0] && vb_log_open(job->log))
 		fprintf(stderr, "%s\n", vb_last_error());
 	if (!vt_run_beside(job->options, run_stage, &stage, &stage.test, error)) {

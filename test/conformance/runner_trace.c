@@ -16,9 +16,29 @@ static void trace_failed(struct vt_result *result, const char *path, int error)
 		 strerror(error));
 }
 
+static uint64_t bytes_max(const struct vt_options *options)
+{
+	return options->trace_bytes_max || options->trace_packets_max ? options->trace_bytes_max
+								      : VT_TRACE_BYTES_MAX;
+}
+
+/* Returns false if packets may be left out of the trace: of a limit in bytes, half is always kept. */
+static bool is_whole(const struct vt_job *job)
+{
+	const uint64_t kept_bytes = bytes_max(job->options) / 2;
+	struct stat status;
+
+	return !job->options->trace_packets_max && !stat(job->trace, &status) &&
+	       (uint64_t)status.st_size < kept_bytes;
+}
+
 bool vt_open_trace(const struct vt_job *job)
 {
-	int rc = job->trace[0] ? vb_sim_trace_open(NULL, job->trace) : ENOENT;
+	const struct vt_options *options = job->options;
+	int rc = vb_sim_trace_limit(NULL, bytes_max(options), options->trace_packets_max);
+
+	if (!rc)
+		rc = job->trace[0] ? vb_sim_trace_open(NULL, job->trace) : ENOENT;
 
 	if (rc && job->trace[0])
 		trace_failed(job->result, job->trace, rc);
@@ -31,7 +51,7 @@ void vt_close_trace(const struct vt_job *job, bool ethernet)
 
 	if (rc)
 		trace_failed(job->result, job->trace, rc);
-	else if (ethernet)
+	else if (ethernet && is_whole(job))
 		vt_check_trace(job->trace, job->test->may, job->result);
 }
 
@@ -60,7 +80,8 @@ static void remove_traces(int folder)
 	const struct dirent *entry;
 
 	while (names && (entry = readdir(names)))
-		if (!fnmatch("*.pcap", entry->d_name, 0) || !fnmatch("*.log", entry->d_name, 0))
+		if (!fnmatch("*.pcap", entry->d_name, 0) || !fnmatch("*.log", entry->d_name, 0) ||
+		    !fnmatch("*.part", entry->d_name, 0))
 			unlinkat(folder, entry->d_name, 0);
 	if (names)
 		closedir(names);

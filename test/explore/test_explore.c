@@ -5,6 +5,7 @@
 #include "test/explore/node.h"
 
 #include <errno.h>
+#include <pcap/pcap.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ void tearDown(void)
 		snprintf(path, sizeof(path), "%s/test.%s", folder, endings[i]);
 		unlink(path);
 	}
-	rmdir(folder);
+	TEST_ASSERT_EQUAL_INT(0, rmdir(folder));
 	unsetenv("VERBENA_SCHEDULE");
 	vb_sim_reset();
 }
@@ -183,6 +184,75 @@ void test_the_files_are_written(void)
 	TEST_ASSERT_EQUAL_INT(0, access(path, R_OK));
 	snprintf(path, sizeof(path), "%s/test.pcap", folder);
 	TEST_ASSERT_EQUAL_INT(0, access(path, R_OK));
+}
+
+/* Sends a message every millisecond, for ever. */
+static int send_for_ever(void *arg)
+{
+	struct pair pair;
+
+	if (!pair_open(&pair, false))
+		return VB_ENDED_REPORTED;
+	while (node_receive(&pair.b, 101, 0, 64) &&
+	       node_post(&pair.a, &pair.b, (struct ibv_send_wr){.wr_id = 1, .opcode = IBV_WR_SEND},
+			 0, 64) &&
+	       node_take(&pair.a, 1, 0, NULL) == VB_ENDED_WELL &&
+	       node_take(&pair.b, 0, 1, NULL) == VB_ENDED_WELL)
+		vb_sim_run(NULL, 1000000);
+	return VB_ENDED_WRONG;
+}
+
+static unsigned int count_lines(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned int lines = 0;
+	int c;
+
+	TEST_ASSERT_NOT_NULL(file);
+	while ((c = getc(file)) != EOF)
+		lines += c == '\n';
+	fclose(file);
+	return lines;
+}
+
+static unsigned int count_packets(const char *path)
+{
+	char why[PCAP_ERRBUF_SIZE] = "";
+	pcap_t *pcap = pcap_open_offline(path, why);
+	struct pcap_pkthdr *header;
+	unsigned int packets = 0;
+	const u_char *bytes;
+
+	TEST_ASSERT_NOT_NULL_MESSAGE(pcap, why);
+	while (pcap_next_ex(pcap, &header, &bytes) == 1)
+		packets++;
+	pcap_close(pcap);
+	return packets;
+}
+
+/* tearDown() removes the folder, which has no other files. A process that hangs is ended by _exit(), one that is late
+ * is killed. */
+static void assert_end_is_kept(struct vb_explore how, enum vb_explore_end end)
+{
+	char path[64];
+
+	setenv("VERBENA_LOG_LIMIT", "500", 1);
+	setenv("VERBENA_TRACE_LIMIT", "300", 1);
+	TEST_ASSERT_EQUAL_INT(end, explore(send_for_ever, how, -1).end);
+	unsetenv("VERBENA_LOG_LIMIT");
+	unsetenv("VERBENA_TRACE_LIMIT");
+	snprintf(path, sizeof(path), "%s/test.jsonl", folder);
+	/* The head, and the line that counts what is left out. */
+	TEST_ASSERT_EQUAL_UINT(2 + 500, count_lines(path));
+	snprintf(path, sizeof(path), "%s/test.pcap", folder);
+	TEST_ASSERT_EQUAL_UINT(300, count_packets(path));
+}
+
+void test_a_livelock_keeps_the_end_of_its_files(void)
+{
+	assert_end_is_kept((struct vb_explore){.name = "test", .virtual_s_max = 2},
+			   VB_ENDED_HANGING);
+	assert_end_is_kept((struct vb_explore){.name = "test", .timeout_s = 1}, VB_ENDED_STOPPED);
 }
 
 /* --- what is found out without the test's help --- */

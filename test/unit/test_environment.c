@@ -11,10 +11,11 @@
 #define PROJECT "test/data/infiniband.yml"
 
 static const char *const variables[] = {
-	VB_ENVIRONMENT_PROJECT, VB_ENVIRONMENT_DEVICES, VB_ENVIRONMENT_LINK_LAYER,
-	VB_ENVIRONMENT_PROFILE, VB_ENVIRONMENT_QUIRKS,	VB_ENVIRONMENT_TRACE,
-	VB_ENVIRONMENT_SEED,	VB_ENVIRONMENT_CLOCK,	VB_ENVIRONMENT_LOG,
-	VB_ENVIRONMENT_WIRE,	VB_ENVIRONMENT_WORLD,
+	VB_ENVIRONMENT_PROJECT,	  VB_ENVIRONMENT_DEVICES, VB_ENVIRONMENT_LINK_LAYER,
+	VB_ENVIRONMENT_PROFILE,	  VB_ENVIRONMENT_QUIRKS,  VB_ENVIRONMENT_TRACE,
+	VB_ENVIRONMENT_SEED,	  VB_ENVIRONMENT_CLOCK,	  VB_ENVIRONMENT_LOG,
+	VB_ENVIRONMENT_WIRE,	  VB_ENVIRONMENT_WORLD,	  VB_ENVIRONMENT_TRACE_LIMIT,
+	VB_ENVIRONMENT_LOG_LIMIT,
 };
 
 static struct vb_project *project;
@@ -233,6 +234,51 @@ void test_the_number_of_the_process_in_the_trace_s_name(void)
 	TEST_ASSERT_EQUAL_STRING("/t/a.pcap", load_with(VB_ENVIRONMENT_TRACE, "/t/a.pcap")->trace);
 	snprintf(wanted, sizeof(wanted), "a-%ld-%ld%%q%%", (long)getpid(), (long)getpid());
 	TEST_ASSERT_EQUAL_STRING(wanted, load_with(VB_ENVIRONMENT_TRACE, "a-%p-%p%q%")->trace);
+}
+
+void test_limits(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes_max, count_max;
+	} rows[] = {
+		{"100", 0, 100},       {"18446744073709551615", 0, UINT64_MAX},
+		{"0", 0, 0},	       {"1M", 1 << 20, 0},
+		{"1024K", 1 << 20, 0}, {"17179869183G", UINT64_C(17179869183) << 30, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct vb_sim_config *sim =
+			load_with(VB_ENVIRONMENT_TRACE_LIMIT, rows[i].text);
+
+		TEST_ASSERT_EQUAL_UINT64(rows[i].bytes_max, sim->trace_bytes_max);
+		TEST_ASSERT_EQUAL_UINT64(rows[i].count_max, sim->trace_packets_max);
+		load_with(VB_ENVIRONMENT_LOG_LIMIT, rows[i].text);
+		TEST_ASSERT_EQUAL_UINT64(rows[i].bytes_max, project->log_limit.bytes_max);
+		TEST_ASSERT_EQUAL_UINT64(rows[i].count_max, project->log_limit.count_max);
+	}
+}
+
+void test_limits_that_are_refused(void)
+{
+	static const char *const texts[] = {
+		"99",	       "1023K", "1T",	"M",   "-1",
+		"1m",	       "1MB",	"1.5M", " 1M", "18446744073709551616",
+		"17179869184G"};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct vb_project_error error = {""};
+		char wanted[160];
+
+		setenv(VB_ENVIRONMENT_TRACE_LIMIT, texts[i], 1);
+		TEST_ASSERT_NULL(vb_environment_load(&error));
+		snprintf(wanted, sizeof(wanted),
+			 "VERBENA_TRACE_LIMIT: '%s' is not understood (a number of events or "
+			 "packets "
+			 "from 100 on, a size from 1M on, or 0 for no limit)",
+			 texts[i]);
+		TEST_ASSERT_EQUAL_STRING(wanted, error.text);
+	}
 }
 
 void test_what_is_refused(void)

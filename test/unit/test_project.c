@@ -81,12 +81,17 @@ void test_nothing_said_is_the_default_world(void)
 void test_every_key_of_the_world(void)
 {
 	parse(HEAD "  :clock: :real\n  :seed: 18446744073709551615\n"
-		   "  :trace: 'a b.pcap'\n  :log: 'a %p.jsonl'\n  :suites: [rc, cq-2]\n");
+		   "  :trace: 'a b.pcap'\n  :log: 'a %p.jsonl'\n  :suites: [rc, cq-2]\n"
+		   "  :trace_limit: 10000\n  :log_limit: 3G\n");
 	TEST_ASSERT_EQUAL_INT(VB_SIM_CLOCK_REAL, project->sim.clock);
 	TEST_ASSERT_TRUE(project->sim.seed_given);
 	TEST_ASSERT_EQUAL_UINT64(UINT64_MAX, project->sim.seed);
 	TEST_ASSERT_EQUAL_STRING("a b.pcap", project->sim.trace);
 	TEST_ASSERT_EQUAL_STRING("a %p.jsonl", project->log);
+	TEST_ASSERT_EQUAL_UINT64(10000, project->sim.trace_packets_max);
+	TEST_ASSERT_EQUAL_UINT64(0, project->sim.trace_bytes_max);
+	TEST_ASSERT_EQUAL_UINT64(UINT64_C(3) << 30, project->log_limit.bytes_max);
+	TEST_ASSERT_EQUAL_UINT64(0, project->log_limit.count_max);
 }
 
 void test_suites_keep_order_and_line(void)
@@ -334,9 +339,9 @@ void test_wrong_keys_and_values_name_line_and_key(void)
 	static const struct {
 		const char *text, *message;
 	} rows[] = {
-		{HEAD "  :clokc: real\n",
-		 "p.yml:2: clokc: unknown key (allowed: clock, seed, trace, log, suites, profile, "
-		 "wire, world, devices, links, faults, failures, events)"},
+		{HEAD "  :clokc: real\n", "p.yml:2: clokc: unknown key (allowed: clock, seed, "
+					  "trace, trace_limit, log, log_limit, suites, profile, "
+					  "wire, world, devices, links, faults, failures, events)"},
 		{HEAD "  clock: real\n  :clock: real\n",
 		 "p.yml:3: clock: given twice (first in line 2)"},
 		{HEAD "  seed:\n", "p.yml:2: seed: has no value (give one or leave the key out)"},
@@ -372,6 +377,11 @@ void test_wrong_keys_and_values_name_line_and_key(void)
 		{HEAD "  trace: ''\n", "p.yml:2: trace: 0 bytes long (1 to 4095 are allowed)"},
 		{HEAD "  trace: \"a\\0b\"\n", "p.yml:2: trace: has a control character"},
 		{HEAD "  log: ''\n", "p.yml:2: log: 0 bytes long (1 to 4095 are allowed)"},
+		{HEAD "  log_limit: 99\n",
+		 "p.yml:2: log_limit: '99' is not understood (a number of events or packets from "
+		 "100 on, a size from 1M on, or 0 for no limit)"},
+		{HEAD "  trace_limit: [1M]\n",
+		 "p.yml:2: trace_limit: is a list (a text is wanted)"},
 		{HEAD "  trace: [a]\n", "p.yml:2: trace: is a list (a text is wanted)"},
 		{HEAD "  profile: rxe\n", "p.yml:2: profile: 'rxe' is unknown (allowed: spec, "
 					  "rxe-6.1, rxe-6.12, mlx5, hostile)"},

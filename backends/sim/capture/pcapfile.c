@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/capture/pcapfile.h"
 
+#include "backends/sim/capture/pcap_tail.h"
+
 #include "sim/net/trace.h"
 #include "src/parts/merge.h"
 #include "src/parts/part.h"
@@ -8,6 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pcap/pcap.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -38,6 +41,8 @@ struct pcapfile {
 	bool infiniband;
 	bool failed;
 	bool continued; /* the next capture of the caller has the lock */
+	bool limited;
+	struct pcap_tail tail;
 	size_t buffered_bytes;
 	off_t written_bytes;
 	char buffer[BUFFER_BYTES]; /* the stream's */
@@ -71,14 +76,16 @@ static int write_header(struct pcapfile *file)
 	}
 	if (!file->dumper)
 		return ENOMEM;
+	memcpy(file->tail.header, file->buffer, sizeof(file->tail.header));
 	if (pcap_dump_flush(file->dumper))
 		return errno;
 	file->written_bytes = pcap_dump_ftell64(file->dumper);
 	return 0;
 }
 
-static void release(struct pcapfile *file)
+static void release(struct pcapfile *file, bool unlocks)
 {
+	pcap_tail_close(&file->tail, unlocks);
 	if (file->dumper)
 		pcap_dump_close(file->dumper);
 	else if (file->stream)
@@ -96,7 +103,7 @@ static struct pcapfile *begin(struct pcapfile *file, int err, char *error, size_
 	if (!err)
 		return file;
 	snprintf(error, error_bytes, "%s: %s", file->part.name, strerror(err));
-	release(file);
+	release(file, false);
 	errno = err;
 	return NULL;
 }
@@ -105,17 +112,19 @@ static struct pcapfile *make(bool infiniband, const char *path, char *error, siz
 {
 	struct pcapfile *file = calloc(1, sizeof(*file));
 
-	if (file)
-		file->infiniband = infiniband;
-	else
+	if (!file) {
 		snprintf(error, error_bytes, "%s: %s", path, strerror(ENOMEM));
+		return NULL;
+	}
+	file->infiniband = infiniband;
+	file->tail.older.fd = file->tail.whole_fd = -1;
 	return file;
 }
 
 struct pcapfile *pcapfile_open(const char *path, bool infiniband, struct pcapfile *before,
 			       char *error, size_t error_bytes)
 {
-	const int held_fd = before ? fileno(before->stream) : -1;
+	const int held_fd = before ? pcap_tail_lock(&before->tail, fileno(before->stream)) : -1;
 	struct pcapfile *file = make(infiniband, path, error, error_bytes);
 
 	if (file)
@@ -134,6 +143,14 @@ struct pcapfile *pcapfile_open_part(const char *whole, bool infiniband, char *er
 	return file ? begin(file, part_open_beside(whole, O_WRONLY, &file->part), error,
 			    error_bytes)
 		    : NULL;
+}
+
+void pcapfile_limit(struct pcapfile *file, uint64_t bytes_max, uint64_t packets_max)
+{
+	file->limited = (bytes_max || packets_max) && file->part.whole[0];
+	if (file->limited)
+		pcap_tail_limit(&file->tail, bytes_max, packets_max);
+	file->tail.bytes = PCAP_TAIL_HEADER_BYTES;
 }
 
 const char *pcapfile_whole(const struct pcapfile *file)
@@ -187,6 +204,24 @@ void pcapfile_flush(void *arg)
 	pthread_setcancelstate(cancel, NULL);
 }
 
+/* Counts a packet, which begins a new segment if the present one is full. */
+static void count(struct pcapfile *file, size_t length_bytes)
+{
+	int cancel;
+
+	if (pcap_tail_is_full(&file->tail, length_bytes)) {
+		pcapfile_flush(file);
+		if (file->failed)
+			return;
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+		pcap_tail_turn(&file->tail, &file->part, fileno(file->stream));
+		pthread_setcancelstate(cancel, NULL);
+		file->written_bytes = PCAP_TAIL_HEADER_BYTES;
+	}
+	file->tail.bytes += length_bytes;
+	file->tail.packets++;
+}
+
 void pcapfile_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
 		    unsigned int flags)
 {
@@ -206,6 +241,8 @@ void pcapfile_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t len
 		frame = record;
 		length_bytes += ERF_HEADER_BYTES;
 	}
+	if (file->limited)
+		count(file, RECORD_HEADER_BYTES + length_bytes);
 	/* Each write to the file ends with a whole record. */
 	if (RECORD_HEADER_BYTES + length_bytes > BUFFER_BYTES - file->buffered_bytes)
 		pcapfile_flush(file);
@@ -224,7 +261,23 @@ void pcapfile_abandon(struct pcapfile *file)
 	if (!file)
 		return;
 	__fpurge(file->stream);
-	release(file);
+	release(file, false);
+}
+
+/* Leaves out what is more than the limit, and says so. */
+static void end_tail(struct pcapfile *file)
+{
+	if (file->continued) {
+		pcap_tail_remove(&file->tail, &file->part);
+		return;
+	}
+	pcap_tail_trim(&file->tail);
+	if (file->tail.left_out)
+		fprintf(stderr,
+			"verbena: trace %s: the limit left out packets at the beginning: %" PRIu64
+			" of this process; raise --trace-limit (VERBENA_TRACE_LIMIT) to keep "
+			"them\n",
+			file->part.whole, file->tail.left_out);
 }
 
 int pcapfile_close(struct pcapfile *file)
@@ -236,9 +289,11 @@ int pcapfile_close(struct pcapfile *file)
 		return 0;
 	pcapfile_flush(file);
 	strcpy(whole, file->part.whole);
+	if (file->limited)
+		end_tail(file);
 	if (!file->continued)
 		part_unlock(fileno(file->stream));
-	release(file);
+	release(file, !file->continued);
 	if (whole[0])
 		err = merge_at_end(whole, sentence);
 	if (err)

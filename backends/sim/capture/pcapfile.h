@@ -49,6 +49,14 @@ struct pcapfile *pcapfile_open(const char *path, bool infiniband, struct pcapfil
 struct pcapfile *pcapfile_open_part(const char *whole, bool infiniband, char *error,
 				    size_t error_bytes);
 
+/*
+ * Keeps only the last packets of the file from now on: of at most bytes_max bytes, and at least half as many, or
+ * packets_max of them; 0: no limit. Call it before the first packet. While the file is written, its packets are in
+ * up to two segments (pcap_tail.h), which may have twice packets_max. pcapfile_close() prints a line on stderr if
+ * packets were left out. A file that is no regular one has no limit.
+ */
+void pcapfile_limit(struct pcapfile *file, uint64_t bytes_max, uint64_t packets_max);
+
 /* Returns the absolute path of the file that the parts of a capture belong to; "": no regular file. */
 const char *pcapfile_whole(const struct pcapfile *file);
 

@@ -58,8 +58,11 @@ void world_follow(struct vb_sim *world, const char **trace)
 		return;
 	if (course.begun)
 		course.begun(course.arg);
-	if (!*trace)
+	if (!*trace) {
 		*trace = course.trace;
+		world->trace_bytes_max = course.trace_bytes_max;
+		world->trace_packets_max = course.trace_packets_max;
+	}
 	sim_fault_follow(world->driver.engine, &schedule);
 	driver_watch(&world->driver, &(struct driver_patience){
 					     .polls_max = course.idle_polls_max,

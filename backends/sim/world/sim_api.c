@@ -212,6 +212,17 @@ int vb_sim_trace_open(struct vb_sim *sim, const char *path)
 	return hold.world ? world_trace_open(hold.world, path) : errno;
 }
 
+int vb_sim_trace_limit(struct vb_sim *sim, uint64_t bytes_max, uint64_t packets_max)
+{
+	HOLD hold = process_hold(sim);
+
+	if (!hold.world)
+		return errno;
+	hold.world->trace_bytes_max = bytes_max;
+	hold.world->trace_packets_max = packets_max;
+	return 0;
+}
+
 int vb_sim_trace_close(struct vb_sim *sim)
 {
 	HOLD hold = process_hold(sim);

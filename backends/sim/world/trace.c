@@ -75,6 +75,7 @@ static int begin(struct vb_sim *world, struct pcapfile *trace, const char *error
 								     .verb = "trace",
 								     .text = error});
 	world_trace_close(world);
+	pcapfile_limit(trace, world->trace_bytes_max, world->trace_packets_max);
 	world->trace = trace;
 	sim_trace_set(world->driver.engine, SIM_TRACE_FILE, &sink);
 	/* Frames reach the kernel before the verb that sent them returns. */

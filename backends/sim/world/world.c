@@ -63,6 +63,8 @@ static int fill(struct vb_sim *world, const struct vb_sim_config *config)
 	host = world_host(world);
 	if (sim_engine_create(&host, choose_seed(config), &world->driver.engine))
 		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	world->trace_bytes_max = config->trace_bytes_max;
+	world->trace_packets_max = config->trace_packets_max;
 	world_follow(world, &trace);
 	world_connect_wires(world);
 	err = world_furnish(world, config);

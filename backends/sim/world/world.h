@@ -53,6 +53,7 @@ struct vb_sim {
 	bool inherited; /* true in the child of fork(), until the child opens a device */
 	bool kept;	/* reset while it was in use: its memory stays, for stale pointers */
 	struct pcapfile *trace;
+	uint64_t trace_bytes_max, trace_packets_max; /* of traces; 0: no limit */
 	char *inherited_trace; /* in the child of fork(): the path of the parent's trace, or NULL */
 	vb_sim_frame_fn *watch;
 	void *watch_arg;
