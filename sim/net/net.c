@@ -131,6 +131,7 @@ static const struct sim_outlet outlet_with_room = {
 	.lane = find_lane,
 	.lags = sim_net_lags,
 	.find = sim_net_presence,
+	.hindrance = sim_net_hindrance,
 	.holder = sim_net_holder,
 	.relay = sim_net_relay,
 	.forget = sim_multicast_forget,

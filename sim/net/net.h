@@ -50,7 +50,9 @@ uint64_t sim_net_holder(struct sim_engine *engine, const struct sim_device *devi
 bool sim_net_relay(struct sim_engine *engine, const struct sim_port *port, uint64_t process,
 		   const uint8_t *bytes, size_t length);
 
-/* Who has a QPN at the end of a path, of which no QP of this engine has it. */
+/* Who has a QPN at the end of a path, of which no QP of this engine has it, and what is in the way. */
+struct vb_why sim_net_hindrance(struct sim_engine *engine, const struct sim_path *path,
+				uint32_t dest_qpn);
 enum sim_presence sim_net_presence(struct sim_engine *engine, const struct sim_path *path,
 				   uint32_t dest_qpn);
 

@@ -109,6 +109,18 @@ enum sim_presence sim_net_presence(struct sim_engine *engine, const struct sim_p
 	return way->find(way->arg, path, dest_qpn);
 }
 
+struct vb_why sim_net_hindrance(struct sim_engine *engine, const struct sim_path *path,
+				uint32_t dest_qpn)
+{
+	const struct sim_way_out *way = engine->net->way;
+	struct sim_path found = *path;
+
+	sim_fabric_find_way(engine, &found);
+	if (!way->hindrance || !found.dest || sim_table_owns(&found.dest->device->qps, dest_qpn))
+		return (struct vb_why){.reason = VB_WHY_NONE};
+	return way->hindrance(way->arg, &found, dest_qpn);
+}
+
 uint64_t sim_net_holder(struct sim_engine *engine, const struct sim_device *device,
 			unsigned int numbers, uint32_t number)
 {

@@ -86,6 +86,9 @@ struct sim_way_out {
 	 * ENETUNREACH, for the destination GID {0} and the source GID of index {2}. VB_WHY_NONE: no wire
 	 * leads to the address. May be NULL. */
 	enum vb_reason (*barrier)(void *arg, const struct sim_path *path);
+	/* Returns why no packet can reach a QP of another process, such as too little memory for it: a VB_REFUSAL;
+	 * VB_WHY_NONE: nothing is in the way. Asked once when a connection is made. NULL: always VB_WHY_NONE. */
+	struct vb_why (*hindrance)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
 	/* Returns the process that takes messages to QP 1 for `target`; 0: no other process.
 	 * UINT64_MAX: all other processes, for SIM_GSI_EVERYBODY. NULL, with room_at(): always 0. */
 	uint64_t (*server)(void *arg, const struct sim_device *device,

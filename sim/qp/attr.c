@@ -253,6 +253,19 @@ static int reserve(struct change *change)
 	return change->resources ? 0 : sim_refuse_memory(qp->engine);
 }
 
+/* A connection of which no packet could arrive is refused, instead of failing later for lack of an answer. */
+static int check_way(const struct change *change)
+{
+	const struct sim_qp *qp = change->qp;
+	const int wanted = IBV_QP_AV | IBV_QP_DEST_QPN;
+	struct vb_why why = {.reason = VB_WHY_NONE};
+
+	if ((change->mask & wanted) == wanted && qp->engine->outlet->hindrance)
+		why = qp->engine->outlet->hindrance(qp->engine, &change->path,
+						    change->attr->dest_qp_num & SIM_PSN_MASK);
+	return why.reason == VB_WHY_NONE ? 0 : sim_refuse(qp->engine, why);
+}
+
 static void apply_path(struct sim_qp *qp, const struct change *change)
 {
 	const struct ibv_qp_attr *attr = change->attr;
@@ -369,6 +382,8 @@ int sim_qp_modify(struct sim_qp *qp, const struct ibv_qp_attr *attr, int attr_ma
 	struct ibv_qp_attr adapted;
 	int err = check(&change, to);
 
+	if (!err)
+		err = check_way(&change);
 	if (!err)
 		err = reserve(&change);
 	if (err)

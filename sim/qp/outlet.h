@@ -35,6 +35,10 @@ struct sim_outlet {
 	/* Returns who has a QPN at the end of a path, if no QP of the engine has it. NULL: nobody. */
 	enum sim_presence (*find)(struct sim_engine *engine, const struct sim_path *path,
 				  uint32_t dest_qpn);
+	/* Returns why no packet can reach a QP at the end of a path, if no QP of the engine has the number. NULL:
+	 * nothing is ever in the way. */
+	struct vb_why (*hindrance)(struct sim_engine *engine, const struct sim_path *path,
+				   uint32_t dest_qpn);
 	/* Returns the process that has a number of a device; 0: nobody, or this one. Both functions are NULL
 	 * if no other process has QPs here. */
 	uint64_t (*holder)(struct sim_engine *engine, const struct sim_device *device,

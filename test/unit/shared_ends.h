@@ -217,6 +217,13 @@ static inline enum sim_presence find_from(struct end *end, uint32_t qpn)
 	return end->wire->way.find(end->wire->way.arg, &path, qpn);
 }
 
+static inline struct vb_why hindrance_from(struct end *end, uint32_t qpn)
+{
+	const struct sim_path path = path_from(end);
+
+	return end->wire->way.hindrance(end->wire->way.arg, &path, qpn);
+}
+
 static inline bool receive(struct end *end)
 {
 	return end->wire->receive(end->wire);

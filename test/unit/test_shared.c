@@ -2,6 +2,7 @@
 /* The wire `shared`: packets between two attachments of this process, and to and from children. The
  * functions of the engine that the wire calls are replaced, so that each frame is seen. */
 #include "sim/base/core.h"
+#include "test/unit/free_room.h"
 #include "test/unit/seed.h"
 #include "test/unit/shared_ends.h"
 
@@ -298,6 +299,47 @@ void test_a_qpn_of_nobody_takes_nothing(void)
 	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_NOBODY, find_from(&a, 0x3ff00));
 	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_NOBODY, find_from(&a, a.qpn));
 	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_OTHER, find_from(&a, b.qpn));
+}
+
+/* Returns the bytes that are needed and those that are there; "": nothing is in the way. */
+static const char *hindrance(uint32_t qpn)
+{
+	const struct vb_why why = hindrance_from(&a, qpn);
+	static char text[64];
+
+	if (why.reason == VB_WHY_NONE)
+		return "";
+	TEST_ASSERT_EQUAL_INT(VB_WHY_SHARED_NO_SPACE, why.reason);
+	snprintf(text, sizeof(text), "%u %u %u", (unsigned int)why.values[0],
+		 (unsigned int)why.values[1], (unsigned int)why.values[2]);
+	return text;
+}
+
+/* A ring of the smallest class has 24 KiB, and its entry in the table may need a page. */
+void test_a_connection_needs_room_for_the_rings_that_are_missing(void)
+{
+	whole_room_bytes = 64 << 10;
+	free_room_bytes = 48 << 10;
+	TEST_ASSERT_EQUAL_STRING("53248 49152 65536", hindrance(b.qpn));
+	/* Nobody has the QPN, or this process has it. */
+	TEST_ASSERT_EQUAL_STRING("", hindrance(0x3ff00));
+	TEST_ASSERT_EQUAL_STRING("", hindrance(a.qpn));
+	free_room_bytes = 52 << 10;
+	TEST_ASSERT_EQUAL_STRING("", hindrance(b.qpn));
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+	free_room_bytes = 24 << 10;
+	TEST_ASSERT_EQUAL_STRING("28672 24576 65536", hindrance(b.qpn));
+	TEST_ASSERT_TRUE(send_to(&b, a.qpn, 100, 7));
+	flush(&b);
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_EQUAL_STRING("", hindrance(b.qpn));
+	/* A file system without a limit has neither blocks nor free ones. */
+	close_end(&b);
+	open_end(&b);
+	whole_room_bytes = 0;
+	free_room_bytes = 1;
+	TEST_ASSERT_EQUAL_STRING("", hindrance(b.qpn));
+	free_room_bytes = 0;
 }
 
 /* All lengths, so that slots of all sizes meet the end of the ring. */

@@ -2,6 +2,7 @@
 /* The file of a shared world: who may attach, what is left when processes end, and who has which block of
  * numbers and which XRC domain. */
 #include "backends/sim/wire/shared_domains.h"
+#include "test/unit/free_room.h"
 #include "test/unit/shared_world.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 /* What another process does before each open() of the world's file, which may be one that makes the file. */
 static void (*before_open)(int flags);
@@ -104,6 +106,8 @@ void test_a_world_has_the_same_identity_at_each_run(void)
 
 /* --- other processes that come and go --- */
 
+static int open_err; /* of the world's file; 0: it may be opened */
+
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...)
@@ -114,6 +118,10 @@ int __wrap_open64(const char *path, int flags, ...)
 	va_start(list, flags);
 	mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
 	va_end(list);
+	if (open_err && strcmp(path, world_path) == 0) {
+		errno = open_err;
+		return -1;
+	}
 	if (before_open && strcmp(path, world_path) == 0) {
 		opens++;
 		before_open(flags);
@@ -312,6 +320,35 @@ void test_another_users_file_is_refused(void)
 		world_path, getuid(), getuid() + 1);
 }
 
+/* There is no /dev/shm, it is read-only, it has no free inode, or this process may not write it. */
+void test_a_file_that_cannot_be_made_is_refused(void)
+{
+	static const struct {
+		int err;
+		const char *text;
+	} rows[] = {
+		{ENOENT, "ENOENT (No such file or directory)"},
+		{EROFS, "EROFS (Read-only file system)"},
+		{ENOSPC, "ENOSPC (No space left on device)"},
+		{EACCES, "EACCES (Permission denied)"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct segment a;
+
+		open_err = rows[i].err;
+		TEST_ASSERT_EQUAL_INT(rows[i].err, attach_with(&a, "devices\n"));
+		open_err = 0;
+		expect_reason(
+			VB_WHY_SHARED_UNMADE,
+			"the file %s, by which processes share devices, cannot be made: %s; "
+			"mount a /dev/shm that this process may write (mount -t tmpfs -o "
+			"size=64m tmpfs /dev/shm), or take another wire (--wire memory for one "
+			"process, udp for several)",
+			world_path, rows[i].text);
+	}
+}
+
 /* --- names, devices and numbers of processes --- */
 
 void test_a_name_that_could_leave_the_folder_is_refused(void)
@@ -467,7 +504,9 @@ void test_a_full_file_system_is_an_error_and_no_signal(void)
 	allocations = 0;
 	attach(&a);
 	places_leave(&a);
-	for (unsigned int i = allocations; i > 0; i--) {
+	free_room_bytes = 1;
+	whole_room_bytes = 64 << 10;
+	for (unsigned int i = allocations, last = i; i > 0; i--) {
 		allocations = 0;
 		full_from = i;
 		err = attach_with(&a, "devices\n");
@@ -475,10 +514,36 @@ void test_a_full_file_system_is_an_error_and_no_signal(void)
 		TEST_ASSERT_EQUAL_INT(ENOSPC, err);
 		expect_reason(
 			VB_WHY_SHARED_NO_SPACE,
-			"the file system of %s has no room left; remove files in /dev/shm, or "
-			"make it larger (docker run --shm-size, mount -o remount,size=)",
-			world_path);
+			"the file system of %s has 0 bytes left of 65536 bytes, and %d bytes are "
+			"needed; "
+			"make it larger (docker run --shm-size=64m, mount -o remount,size=64m "
+			"/dev/shm), remove files there, or take another wire (--wire memory for "
+			"one process, udp for several)",
+			world_path, i == last ? SEGMENT_PAGE : 3 * SEGMENT_PAGE);
 	}
+	free_room_bytes = 0;
+	expect_new_world();
+}
+
+/* RLIMIT_FSIZE: an error, and no SIGXFSZ. */
+void test_the_limit_of_the_size_of_files_is_an_error_and_no_signal(void)
+{
+	struct rlimit before, limit;
+	struct segment a;
+	int err;
+
+	TEST_ASSERT_EQUAL_INT(0, getrlimit(RLIMIT_FSIZE, &before));
+	limit = before;
+	limit.rlim_cur = SEGMENT_HEADER_BYTES - 1;
+	TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_FSIZE, &limit));
+	err = attach_with(&a, "devices\n");
+	TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_FSIZE, &before));
+	TEST_ASSERT_EQUAL_INT(EFBIG, err);
+	expect_reason(VB_WHY_SHARED_FILE_LIMIT,
+		      "the limit of the size of files, RLIMIT_FSIZE, is %d bytes, and %s needs %d "
+		      "bytes; raise the limit (ulimit -f unlimited), or take another wire (--wire "
+		      "memory for one process, udp for several)",
+		      (int)SEGMENT_HEADER_BYTES - 1, world_path, (int)SEGMENT_HEADER_BYTES);
 	expect_new_world();
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/object/description.h"
 
+#include "backends/sim/base/size_signal.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -60,14 +62,17 @@ static void *map_file(int fd, int rights)
 int description_create(struct description *description)
 {
 	const int fd = memfd_create("verbena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct size_signal held;
 	int err = 0;
 
 	*description = (struct description){.own = true};
 	if (fd < 0)
 		return -1;
+	size_signal_hold(&held);
 	if (ftruncate(fd, sizeof(struct description_file)) ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		err = errno;
+	size_signal_release(&held, err);
 	if (!err) {
 		description->map = map_file(fd, PROT_READ | PROT_WRITE);
 		err = description->map ? 0 : errno;

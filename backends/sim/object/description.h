@@ -53,7 +53,8 @@ struct description {
 
 /* --- the context's process --- */
 
-/* Makes a sealed file with an empty table, and maps it. Returns its descriptor; -1 with errno. */
+/* Makes a sealed file with an empty table, and maps it. Returns its descriptor; -1 with errno: EFBIG if RLIMIT_FSIZE is
+ * less than the file, which is sparse. */
 int description_create(struct description *description);
 
 /* Writes the owner of the context. From now on importers find the file valid. */

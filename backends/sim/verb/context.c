@@ -4,6 +4,7 @@
 #include "backends/sim/verb/verbs.h"
 #include "src/guard/guard.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -55,9 +56,17 @@ static void fill(struct context *context)
 /* A duplicate of the descriptor has the same inode. So the inode identifies the context. */
 static int make_file(struct context *context)
 {
-	return world_shares(context->world, context->device)
-		       ? description_create(&context->description)
-		       : memfd_create("verbena", MFD_CLOEXEC);
+	int fd = -1;
+
+	errno = EFBIG;
+	if (world_shares(context->world, context->device))
+		fd = description_create(&context->description);
+	/* Without a description other processes cannot import the context. */
+	if (fd < 0 && errno == EFBIG) {
+		context->description = (struct description){.map = NULL};
+		fd = memfd_create("verbena", MFD_CLOEXEC);
+	}
+	return fd;
 }
 
 /* Takes cmd_fd, or makes a new one for -1. 0, or an errno with a reason. */

@@ -320,6 +320,7 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 			.has_members = shared_has_members,
 			.joined = shared_joined,
 			.find = shared_find,
+			.hindrance = shared_hindrance,
 			.holder = shared_holder,
 			.relay = shared_relay,
 			.server = shared_server,

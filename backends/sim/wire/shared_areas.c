@@ -2,6 +2,7 @@
 #include "backends/sim/wire/shared_areas.h"
 
 #include "backends/sim/wire/shared_places.h"
+#include "backends/sim/wire/shared_short.h"
 
 #include "src/guard/guard.h"
 
@@ -177,6 +178,24 @@ static bool allocate(const struct segment *segment, uint32_t index, uint32_t *si
 	return true;
 }
 
+uint64_t areas_least(const struct segment *segment, unsigned int rings, uint64_t *end)
+{
+	/* Without free areas the rings are behind the others, and their entries may need a page. */
+	*end = offset_of(areas_used(segment) + rings - 1) + bytes_of(0);
+	return rings * bytes_of(0) + SEGMENT_PAGE;
+}
+
+/* Says what is short. */
+static void tell(struct segment *segment)
+{
+	uint64_t end;
+	const uint64_t needed = areas_least(segment, 1, &end);
+	const struct vb_why why = segment_lack(segment, end, needed);
+
+	if (why.reason != VB_WHY_NONE)
+		segment_tell(segment, SEGMENT_NEED_RING, &why);
+}
+
 static bool map(const struct segment *segment, uint32_t index, uint32_t size_class,
 		struct area *area)
 {
@@ -215,8 +234,10 @@ bool areas_take(struct segment *segment, segment_id consumer, struct area *area)
 	if (!consumer || places_id(segment, segment_id_place(consumer)) != consumer ||
 	    index >= SEGMENT_AREAS)
 		return false;
-	if (!allocate(segment, index, &size_class))
+	if (!allocate(segment, index, &size_class)) {
+		tell(segment);
 		return false;
+	}
 	if (!map(segment, index, size_class, area)) {
 		segment_free(segment, offset_of(index), AREA_STRIDE);
 		return false;

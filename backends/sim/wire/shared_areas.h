@@ -18,8 +18,12 @@ struct area {
 	struct ring_memory *memory;
 };
 
+/* Returns how many bytes of memory so many new rings have at least, and sets *end to where the last one ends in the
+ * file. */
+uint64_t areas_least(const struct segment *segment, unsigned int rings, uint64_t *end);
+
 /* Takes an area for a ring from this process to another one, maps it, and tells the other process. Returns
- * false if there is no room in /dev/shm, or if the other process has ended. The caller holds the lock. */
+ * false if there is no room in /dev/shm, which a line on stderr says, or if the other process has ended. The caller holds the lock. */
 bool areas_take(struct segment *segment, segment_id consumer, struct area *area);
 
 /* Finds the next area, at *cursor or behind it, that this process holds as `end` (AREA_PRODUCER or

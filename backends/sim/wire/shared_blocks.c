@@ -2,6 +2,7 @@
 #include "backends/sim/wire/shared_blocks.h"
 
 #include "backends/sim/wire/shared_places.h"
+#include "backends/sim/wire/shared_short.h"
 
 /*
  * Successive claims of a block have generations this far apart, modulo 65536 or modulo the fewer generations
@@ -69,15 +70,23 @@ static bool has_row(const struct segment *segment, uint32_t device)
 }
 
 /* Allocates the pages of a row. The caller holds the lock. */
-static bool make_row(const struct segment *segment, uint32_t device)
+static bool make_row(struct segment *segment, uint32_t device)
 {
+	const uint64_t at = SEGMENT_ROWS_AT + device * sizeof(struct segment_row);
+	struct vb_why why;
+	int err;
+
 	if (device >= SEGMENT_DEVICES)
 		return false;
 	if (has_row(segment, device))
 		return true;
-	if (segment_allocate(segment, SEGMENT_ROWS_AT + device * sizeof(struct segment_row),
-			     sizeof(struct segment_row)))
+	err = segment_allocate(segment, at, sizeof(struct segment_row));
+	if (err) {
+		why = segment_why(segment, err, at + sizeof(struct segment_row),
+				  sizeof(struct segment_row));
+		segment_tell(segment, SEGMENT_NEED_NUMBERS, &why);
 		return false;
+	}
 	atomic_fetch_or_explicit(&segment->header->rows, UINT64_C(1) << device,
 				 memory_order_release);
 	return true;

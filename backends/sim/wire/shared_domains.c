@@ -2,6 +2,7 @@
 #include "backends/sim/wire/shared_domains.h"
 
 #include "backends/sim/wire/shared_places.h"
+#include "backends/sim/wire/shared_short.h"
 
 #include <fcntl.h>
 
@@ -16,13 +17,20 @@ static bool has_table(const struct segment *segment)
 	return atomic_load_explicit(&segment->header->domains, memory_order_acquire);
 }
 
-static bool make_table(const struct segment *segment)
+static bool make_table(struct segment *segment)
 {
+	const uint64_t bytes = SEGMENT_DOMAINS * sizeof(struct segment_domain);
+	struct vb_why why;
+	int err;
+
 	if (has_table(segment))
 		return true;
-	if (segment_allocate(segment, SEGMENT_DOMAINS_AT,
-			     SEGMENT_DOMAINS * sizeof(struct segment_domain)))
+	err = segment_allocate(segment, SEGMENT_DOMAINS_AT, bytes);
+	if (err) {
+		why = segment_why(segment, err, SEGMENT_DOMAINS_AT + bytes, bytes);
+		segment_tell(segment, SEGMENT_NEED_DOMAIN, &why);
 		return false;
+	}
 	atomic_store_explicit(&segment->header->domains, 1, memory_order_release);
 	return true;
 }

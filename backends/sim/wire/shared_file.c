@@ -4,6 +4,7 @@
 #include "backends/sim/base/clock_now.h"
 #include "backends/sim/base/holder.h"
 #include "backends/sim/object/refuse.h"
+#include "backends/sim/wire/shared_short.h"
 #include "backends/sim/wire/shared_sweep.h"
 
 #include "sim/base/refuse.h"
@@ -13,8 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,8 +75,6 @@ static int refuse_call(const char *call, const struct segment *segment, int erro
 
 	if (sim_descriptor_reason(error) != VB_WHY_NONE)
 		return refuse_descriptor(NULL, error, "for the file of the world");
-	if (error == ENOSPC)
-		return refuse_segment(VB_WHY_SHARED_NO_SPACE, segment, 0);
 	snprintf(text, sizeof(text), "%s of %s", call, segment->path);
 	return refuse_system(NULL, error, text);
 }
@@ -184,22 +181,6 @@ bool segment_has_others(const struct segment *segment, uint32_t first, uint32_t 
 }
 
 /* --- pages --- */
-
-/* A signal makes the kernel take back what it has allocated: with a timer that is quicker than the allocation, no attempt
- * would succeed. So the second attempt is without signals. */
-int segment_allocate(const struct segment *segment, uint64_t offset, uint64_t length)
-{
-	int err = posix_fallocate(segment->fd, (off_t)offset, (off_t)length);
-	sigset_t all, before;
-
-	if (err != EINTR)
-		return err;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = posix_fallocate(segment->fd, (off_t)offset, (off_t)length);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
-}
 
 void segment_free(const struct segment *segment, uint64_t offset, uint64_t length)
 {
@@ -314,6 +295,10 @@ static int refuse_open(const struct segment *segment, int error)
 
 	if (error == EACCES && !lstat(segment->path, &status) && status.st_uid != geteuid())
 		return refuse_owner(segment, status.st_uid);
+	if (sim_descriptor_reason(error) == VB_WHY_NONE)
+		return say_why(error, &(struct vb_why){VB_WHY_SHARED_UNMADE,
+						       {(uint64_t)error},
+						       .text = segment->path});
 	return refuse_call("open()", segment, error);
 }
 
@@ -454,19 +439,27 @@ static uint64_t make_identity(const struct segment *segment, const struct segmen
 	return identity ? identity : 1;
 }
 
+/* Returns how many bytes of memory a world of one process has at its begin: its header, its place, and the text. */
+static uint64_t new_bytes(const struct segment_world *world)
+{
+	const uint64_t text_pages = strlen(world->devices) / SEGMENT_PAGE + 1;
+
+	return (2 + text_pages) * SEGMENT_PAGE;
+}
+
 /* Makes the file. Stores `magic` last: if the process is killed before, the next process replaces the file. */
 static int make(struct segment *segment, const struct segment_world *world)
 {
 	const size_t devices_bytes = strlen(world->devices);
 	struct segment_header *header;
-	int err = ftruncate(segment->fd, SEGMENT_HEADER_BYTES) ? errno : 0;
+	int err = segment_set_size(segment, SEGMENT_HEADER_BYTES);
 
 	if (!err)
 		err = segment_allocate(segment, 0, sizeof(*header));
 	if (!err)
 		err = segment_allocate(segment, SEGMENT_TEXT_AT, devices_bytes + 1);
 	if (err)
-		return refuse_call("posix_fallocate()", segment, err);
+		return segment_refuse(segment, err, SEGMENT_HEADER_BYTES, new_bytes(world));
 	err = map_header(segment);
 	if (err)
 		return err;

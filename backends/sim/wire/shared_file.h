@@ -24,6 +24,7 @@ struct segment {
 	uint64_t identity, base_ns, wall_base_ns;
 	/* The process that has the service of the last refused reservation; 0: none. */
 	segment_id conflict;
+	uint32_t told;	/* bits of enum segment_need: a line on stderr was printed */
 	char path[128];
 };
 
@@ -63,8 +64,10 @@ bool segment_has_others(const struct segment *segment, uint32_t first, uint32_t 
 /* Removes the file's name. */
 void segment_unlink(const struct segment *segment);
 
-/* Allocate pages of the file, or free them. Return 0 or an errno value. */
+/* Allocate pages of the file, or free them; set its size. Return 0 or an errno value: EFBIG, and no signal, at the limit
+ * of the size of files. */
 int segment_allocate(const struct segment *segment, uint64_t offset, uint64_t length);
+int segment_set_size(const struct segment *segment, uint64_t bytes);
 void segment_free(const struct segment *segment, uint64_t offset, uint64_t length);
 
 static inline struct segment_place *segment_place_at(const struct segment *segment, uint32_t place)

@@ -5,6 +5,7 @@
 #include "backends/sim/wire/shared_areas.h"
 #include "backends/sim/wire/shared_blocks.h"
 #include "backends/sim/wire/shared_domains.h"
+#include "backends/sim/wire/shared_short.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -86,11 +87,11 @@ void places_bury(struct segment *segment, segment_id id, uint64_t patience_ns)
 
 static int allocate(const struct segment *segment, uint32_t place)
 {
-	int err =
-		segment_allocate(segment, SEGMENT_PLACES_AT + place * sizeof(struct segment_place),
-				 sizeof(struct segment_place));
+	const uint64_t at = SEGMENT_PLACES_AT + place * sizeof(struct segment_place);
+	const int err = segment_allocate(segment, at, sizeof(struct segment_place));
 
-	return err ? refuse_name(NULL, VB_WHY_SHARED_NO_SPACE, segment->path) : 0;
+	return err ? segment_refuse(segment, err, at + sizeof(struct segment_place), SEGMENT_PAGE)
+		   : 0;
 }
 
 /* Locks the byte of a free place, and returns the place; SHARED_PROCESSES_MAX if all are used. */

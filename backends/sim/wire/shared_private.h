@@ -161,6 +161,7 @@ void shared_out_close(struct shared *shared, struct outward *out);
 unsigned int shared_room(void *arg, const struct sim_path *path, uint32_t dest_qpn);
 unsigned int shared_room_at(void *arg, const struct sim_path *path, uint64_t process);
 bool shared_lags(void *arg, const struct sim_path *path, uint32_t dest_qpn);
+struct vb_why shared_hindrance(void *arg, const struct sim_path *path, uint32_t dest_qpn);
 
 /* Takes a ring from the list of rings with waiting packets. */
 void shared_stop_waiting(struct shared *shared, struct outward *out);

@@ -2,6 +2,7 @@
 /* Room in the rings to other processes. Packets wait for a full ring, and for the lock to make a ring, or are lost if
  * the consumer takes nothing. */
 #include "backends/sim/wire/shared_private.h"
+#include "backends/sim/wire/shared_short.h"
 
 #include <limits.h>
 
@@ -135,6 +136,32 @@ unsigned int shared_room_at(void *arg, const struct sim_path *path, uint64_t pro
 	if (!shared_is_attached(shared))
 		return UINT_MAX;
 	return process == SHARED_EVERYBODY ? room_at_all(shared) : room_at_process(shared, process);
+}
+
+/* A ring in each direction that is not there yet needs room. */
+struct vb_why shared_hindrance(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	struct shared *shared = arg;
+	struct vb_why why = {.reason = VB_WHY_NONE};
+	bool has_in = false;
+	segment_id id = 0;
+	uint64_t end, needed;
+	unsigned int rings;
+
+	if (shared_is_attached(shared) && path->dest)
+		id = shared_qpn_owner(shared, path->dest->device, dest_qpn);
+	if (!id)
+		return why;
+	for (const struct inward *in = shared->in; in; in = in->next)
+		has_in |= in->id == id && !in->gone;
+	rings = (shared_out_at(shared, id)->id != id) + !has_in;
+	if (!rings)
+		return why;
+	needed = areas_least(&shared->segment, rings, &end);
+	why = segment_lack(&shared->segment, end, needed);
+	if (why.reason != VB_WHY_NONE)
+		segment_tell(&shared->segment, SEGMENT_NEED_RING, &why);
+	return why;
 }
 
 /* Returns true if the ring has frames that its living consumer will probably still take: it has not stood

@@ -4,6 +4,7 @@
 #include "backends/sim/wire/shared_blocks.h"
 #include "backends/sim/wire/shared_places.h"
 #include "backends/sim/wire/shared_requests.h"
+#include "backends/sim/wire/shared_short.h"
 
 #include "sim/net/gsi.h"
 #include "sim/net/service_address.h"
@@ -59,14 +60,20 @@ static struct segment_service *at(const struct segment *segment, uint64_t servic
 }
 
 /* Allocates the pages of the entry at a step. The caller holds the lock. */
-static bool allocate(const struct segment *segment, uint64_t service_id, uint32_t step)
+static bool allocate(struct segment *segment, uint64_t service_id, uint32_t step)
 {
 	const uint32_t chunk =
 		place_of(service_id, step) % SEGMENT_SERVICES / SEGMENT_SERVICES_CHUNK;
 	const size_t bytes = SEGMENT_SERVICES_CHUNK * sizeof(struct segment_service);
 
-	if (segment_allocate(segment, SEGMENT_SERVICES_AT + chunk * bytes, bytes))
+	const int err = segment_allocate(segment, SEGMENT_SERVICES_AT + chunk * bytes, bytes);
+	struct vb_why why;
+
+	if (err) {
+		why = segment_why(segment, err, SEGMENT_SERVICES_AT + (chunk + 1) * bytes, bytes);
+		segment_tell(segment, SEGMENT_NEED_SERVICE, &why);
 		return false;
+	}
 	atomic_fetch_or_explicit(&segment->header->service_chunks, UINT64_C(1) << chunk,
 				 memory_order_release);
 	return true;
@@ -136,7 +143,7 @@ static int check(struct segment *segment, const struct service *service, uint32_
 }
 
 /* Returns a free entry; NULL if there is none. */
-static struct segment_service *find_free(const struct segment *segment, uint64_t service_id)
+static struct segment_service *find_free(struct segment *segment, uint64_t service_id)
 {
 	for (uint32_t step = 0; step < WINDOW; step++) {
 		struct segment_service *free_entry = at(segment, service_id, step);

@@ -114,6 +114,14 @@ static enum sim_presence find(void *arg, const struct sim_path *path, uint32_t d
 	return wire ? wire->way.find(wire->way.arg, path, dest_qpn) : SIM_PRESENCE_NOBODY;
 }
 
+static struct vb_why hindrance(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	const struct wire *wire = way_to(arg, path->source, path->dest);
+
+	return wire && wire->way.hindrance ? wire->way.hindrance(wire->way.arg, path, dest_qpn)
+					   : (struct vb_why){.reason = VB_WHY_NONE};
+}
+
 static enum vb_reason barrier(void *arg, const struct sim_path *path)
 {
 	const struct wire *wire = way_to(arg, path->source, NULL);
@@ -240,6 +248,7 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.join = join,
 		.leave = leave,
 		.find = find,
+		.hindrance = hindrance,
 		.barrier = barrier,
 		.holder = holder,
 		.relay = relay,
