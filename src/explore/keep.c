@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <verbena/log.h>
 
@@ -72,19 +73,35 @@ static int join_trace(const char *path, uint64_t count)
 	return err;
 }
 
+/* Less than a log and a trace need to grow. */
+#define ROOM_BYTES 65536
+
+/* The output of the run, where the process says that the disk is full, is on the same disk. */
+static bool is_disk_full(const char *path)
+{
+	struct statvfs room;
+
+	return !statvfs(path, &room) && room.f_blocks &&
+	       (uint64_t)room.f_bavail * room.f_frsize < ROOM_BYTES;
+}
+
 struct kept keep_files(const char *log, const char *trace, uint64_t packets)
 {
 	const struct keep keep = keep_limits();
-	struct kept kept = {0};
+	/* Joining may make room. */
+	struct kept kept = {.disk_full =
+				    (trace && is_disk_full(trace)) || (log && is_disk_full(log))};
 	int err = log && !access(log, F_OK) ? tail_join_log(log, keep.log.count_max, &kept.events)
 					    : 0;
 
 	if (err)
 		fprintf(stderr, "verbena: the halves of the log %s are not joined: %s\n", log,
 			strerror(err));
-	if (!trace || access(trace, F_OK) || join_trace(trace, keep.trace.count_max))
+	if (!trace || access(trace, F_OK))
 		return kept;
-	if (keep.trace.count_max && packets > keep.trace.count_max)
+	if (join_trace(trace, keep.trace.count_max))
+		return kept;
+	if (!kept.disk_full && keep.trace.count_max && packets > keep.trace.count_max)
 		kept.packets = keep.trace.count_max;
 	return kept;
 }

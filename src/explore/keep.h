@@ -13,6 +13,7 @@ struct keep {
 struct kept {
 	uint64_t events;  /* the first ones of the log */
 	uint64_t packets; /* all but so many; 0: nothing */
+	bool disk_full;	  /* what the run did last may be missing, too */
 };
 
 /* Returns the limits of VERBENA_LOG_LIMIT and VERBENA_TRACE_LIMIT; the last 10000 events or packets, unless a variable

@@ -128,6 +128,10 @@ static void print_files(const struct files *files)
 		fprintf(stderr, "  log:     %s (verbena trace show %s)\n", files->log, files->log);
 	if (files->trace && !access(files->trace, R_OK))
 		fprintf(stderr, "  packets: %s\n", files->trace);
+	if (files->kept.disk_full)
+		fprintf(stderr, "  the disk is full: the end of the run may be missing in the "
+				"files; make room, "
+				"or name another folder\n");
 	if (files->kept.events)
 		fprintf(stderr,
 			"  left out: events at the begin of the log: %" PRIu64

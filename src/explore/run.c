@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <verbena/error.h>
 #include <verbena/log.h>
 #include <verbena/sim.h>
 
@@ -65,7 +66,9 @@ static int run_function(const struct vb_explore *explore, const struct follow *f
 	vb_sim_reset();
 	if (log) {
 		keep_limit_log();
-		vb_log_open(log);
+		if (vb_log_open(log))
+			fprintf(stderr, "verbena: %s; the run continues without a log\n",
+				vb_last_error());
 	}
 	follow_begin(follow);
 	said = explore->test(explore->arg);
