@@ -169,8 +169,10 @@ static bool are_same(FILE *a, FILE *b)
 static bool is_later(FILE *in)
 {
 	struct line line = {NULL};
-	const bool later = read_line(in, &line) && read_line(in, &line) && line.is_count;
+	bool later = read_line(in, &line);
 
+	/* The line behind the head. */
+	later = later && read_line(in, &line) && line.is_count;
 	free(line.text);
 	rewind(in);
 	return later;

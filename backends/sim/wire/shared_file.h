@@ -24,7 +24,7 @@ struct segment {
 	uint64_t identity, base_ns, wall_base_ns;
 	/* The process that has the service of the last refused reservation; 0: none. */
 	segment_id conflict;
-	uint32_t told;	/* bits of enum segment_need: a line on stderr was printed */
+	uint32_t told; /* bits of enum segment_need: a line on stderr was printed */
 	char path[128];
 };
 
