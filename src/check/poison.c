@@ -4,9 +4,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#ifdef VERBENA_MEMCHECK
-#include <valgrind/memcheck.h>
-#endif
+#include "src/check/memcheck.h"
 
 /* On x86-64 the guard copies without instrumented functions. On other processors its copies go through
  * functions that AddressSanitizer replaces. */
@@ -73,22 +71,18 @@ static bool find_asan(void)
 	return (size_t)1 << shadow_scale == GRANULE;
 }
 
-#ifdef VERBENA_MEMCHECK
 /* Valgrind's other tools do not answer. */
 static bool is_memcheck(void)
 {
 	char byte = 0, bits;
 
-	return RUNNING_ON_VALGRIND && VALGRIND_GET_VBITS(&byte, &bits, 1) == 1;
+	return memcheck_ask(MEMCHECK_GET_VBITS, &byte, &bits, 1) == 1;
 }
-#endif
 
 void poison_start(void)
 {
 	asan_found = COPIES_UNSEEN && find_asan();
-#ifdef VERBENA_MEMCHECK
 	memcheck_found = is_memcheck();
-#endif
 	poison_active = asan_found || memcheck_found;
 }
 
@@ -182,33 +176,27 @@ void poison_watch(void (*touched)(const struct poison_access *access))
 /* Returns true if memcheck says that all bytes can be accessed. */
 static bool is_addressable(const void *memory, size_t length_bytes)
 {
-#ifdef VERBENA_MEMCHECK
 	const char *bytes = memory;
 	char bits[BITS_BYTES];
 
 	for (size_t part; length_bytes; bytes += part, length_bytes -= part) {
 		part = length_bytes < sizeof(bits) ? length_bytes : sizeof(bits);
-		if (VALGRIND_GET_VBITS(bytes, bits, part) != 1)
+		if (memcheck_ask(MEMCHECK_GET_VBITS, bytes, bits, part) != 1)
 			return false;
 	}
-#endif
 	return true;
 }
 
 void poison_make_undefined(void *memory, size_t length_bytes)
 {
-#ifdef VERBENA_MEMCHECK
 	if (memcheck_found)
-		VALGRIND_MAKE_MEM_UNDEFINED(memory, length_bytes);
-#endif
+		memcheck_ask(MEMCHECK_MAKE_MEM_UNDEFINED, memory, NULL, length_bytes);
 }
 
 void poison_make_defined(void *memory, size_t length_bytes)
 {
-#ifdef VERBENA_MEMCHECK
 	if (memcheck_found)
-		VALGRIND_MAKE_MEM_DEFINED_IF_ADDRESSABLE(memory, length_bytes);
-#endif
+		memcheck_ask(MEMCHECK_MAKE_MEM_DEFINED_IF_ADDRESSABLE, memory, NULL, length_bytes);
 }
 
 /* --- either --- */
