@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A headless Chromium that opens a page, by the WebDriver protocol of chromedriver."""
 import json
-import shutil
 import subprocess
 import tempfile
 import urllib.error
@@ -11,14 +10,6 @@ OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", 
            "--disable-background-networking", "--disable-component-update", "--disable-sync",
            "--disable-dev-shm-usage", "--window-size=1400,860"]
 SECONDS = 60
-
-
-def missing():
-    """Why there is no browser; None: there is one."""
-    for program in ("chromium", "chromedriver"):
-        if not shutil.which(program):
-            return f"there is no {program}: scripts/setup installs it"
-    return None
 
 
 class Browser:
@@ -34,7 +25,7 @@ class Browser:
         arguments = [*OPTIONS, f"--user-data-dir={self.profile.name}"]
         made = self.post("/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"},
-            "goog:chromeOptions": {"binary": shutil.which("chromium"), "args": arguments}}}})
+            "goog:chromeOptions": {"binary": "/usr/bin/chromium", "args": arguments}}}})
         self.session = f"/session/{made['sessionId']}"
         self.post("/timeouts", {"script": SECONDS * 1000})
 
