@@ -9,9 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#define INNER_COLUMNS  80
+#define WIDTH_DEFAULT  100 /* without a terminal */
+#define WIDTH_MIN      60
+#define OUTER_COLUMNS  20 /* the time and both rails */
+#define LOST_COLUMNS   14 /* where a lost packet does not go */
 #define TEXT_MAX       256
 #define ETHERNET_BYTES 14
 #define UDP_BYTES      8
@@ -63,13 +67,30 @@ static const struct opcode opcodes[] = {
 static const char *const nak_names[] = {"PSN sequence error", "invalid request",
 					"remote access error", "remote operational error"};
 
+/* The variable COLUMNS, else the terminal's width. */
+static int line_columns(void)
+{
+	const char *text = getenv("COLUMNS");
+	const long wanted = text ? strtol(text, NULL, 10) : 0;
+	struct winsize size;
+	int columns = WIDTH_DEFAULT;
+
+	if (wanted > 0 && wanted <= UINT16_MAX)
+		columns = (int)wanted;
+	else if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
+		columns = size.ws_col;
+	return columns < WIDTH_MIN ? WIDTH_MIN : columns;
+}
+
 void ladder_start(struct ladder *ladder)
 {
 	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
 
-	*ladder =
-		(struct ladder){.colour = isatty(STDOUT_FILENO) && term &&
-					  strcmp(term, "dumb") != 0 && !(no_colour && *no_colour)};
+	*ladder = (struct ladder){
+		.inner_columns = line_columns() - OUTER_COLUMNS,
+		.colour = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0 &&
+			  !(no_colour && *no_colour),
+	};
 }
 
 static const char *paint(const struct ladder *ladder, enum paint which)
@@ -85,7 +106,7 @@ void ladder_chapter(const struct ladder *ladder, const char *title)
 void ladder_rails(const struct ladder *ladder, const char *left, const char *right)
 {
 	printf("%16s%s%s%*s%s\n", "", paint(ladder, BOLD), left,
-	       INNER_COLUMNS + 2 - (int)strlen(left), right, paint(ladder, PLAIN));
+	       ladder->inner_columns + 2 - (int)strlen(left), right, paint(ladder, PLAIN));
 }
 
 static void print_time(uint64_t now_ns)
@@ -99,6 +120,7 @@ void ladder_note(const struct ladder *ladder, uint64_t now_ns, enum ladder_side 
 {
 	static const enum paint paints[] = {
 		[LADDER_PLAIN] = PLAIN, [LADDER_GOOD] = GREEN, [LADDER_BAD] = RED};
+	const int columns = ladder->inner_columns - 2;
 	char text[TEXT_MAX];
 	va_list args;
 
@@ -107,11 +129,11 @@ void ladder_note(const struct ladder *ladder, uint64_t now_ns, enum ladder_side 
 	va_end(args);
 	print_time(now_ns);
 	if (side == LADDER_LEFT)
-		printf("| %s%-*.*s%s |\n", paint(ladder, paints[mood]), INNER_COLUMNS - 2,
-		       INNER_COLUMNS - 2, text, paint(ladder, PLAIN));
+		printf("| %s%-*.*s%s |\n", paint(ladder, paints[mood]), columns, columns, text,
+		       paint(ladder, PLAIN));
 	else
-		printf("| %s%*.*s%s |\n", paint(ladder, paints[mood]), INNER_COLUMNS - 2,
-		       INNER_COLUMNS - 2, text, paint(ladder, PLAIN));
+		printf("| %s%*.*s%s |\n", paint(ladder, paints[mood]), columns, columns, text,
+		       paint(ladder, PLAIN));
 }
 
 static uint32_t load_be24(const uint8_t *at)
@@ -199,21 +221,22 @@ static void dashes(int count)
 		putchar('-');
 }
 
-/* Draws a rung; that of a lost packet does not reach the other rail. */
+/* Draws a rung; that of a lost packet does not reach the other rail. A long text is cut. */
 static void draw(const struct ladder *ladder, const char *text, enum ladder_side from, bool lost,
 		 enum paint colour)
 {
-	int line = INNER_COLUMNS - 5 - (int)strlen(text) - (lost ? 14 : 0);
+	const int room = ladder->inner_columns - 5 - (lost ? LOST_COLUMNS : 0);
+	const int length = (int)strnlen(text, (size_t)room);
 
 	printf("|%s", paint(ladder, colour));
 	if (from == LADDER_LEFT) {
-		printf("-- %s ", text);
-		dashes(line);
+		printf("-- %.*s ", length, text);
+		dashes(room - length);
 		printf("%s", lost ? "X  lost        " : ">");
 	} else {
 		printf("%s", lost ? "        lost  X" : "<");
-		dashes(line);
-		printf(" %s --", text);
+		dashes(room - length);
+		printf(" %.*s --", length, text);
 	}
 	printf("%s|\n", paint(ladder, PLAIN));
 }

@@ -13,10 +13,12 @@ enum ladder_side { LADDER_LEFT, LADDER_RIGHT };
 
 struct ladder {
 	bool colour;
+	int inner_columns;    /* between the rails */
 	unsigned int naks[2]; /* counts the NAKs that each side has sent */
 	unsigned int packets;
 };
 
+/* Lines are as wide as the terminal, or have the columns of the variable COLUMNS. */
 void ladder_start(struct ladder *ladder);
 
 /* Prints a heading above the next rungs. */

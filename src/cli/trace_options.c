@@ -163,15 +163,19 @@ int trace_take_width(const struct cli_command *command, const struct cli_option 
 			     WIDTH_MIN, LADDER_WIDTH_MAX);
 }
 
-static int terminal_width(void)
+/* The variable COLUMNS, else the terminal's width. */
+static int line_width(void)
 {
+	const char *text = getenv("COLUMNS");
 	struct winsize size;
+	uint64_t columns;
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
-		return WIDTH_DEFAULT;
-	if (size.ws_col < WIDTH_MIN)
+	if (!text || vb_number_read(text, 1, UINT16_MAX, &columns) != VB_NUMBER_GOOD)
+		columns = !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col
+										  : WIDTH_DEFAULT;
+	if (columns < WIDTH_MIN)
 		return WIDTH_MIN;
-	return size.ws_col < LADDER_WIDTH_MAX ? size.ws_col : LADDER_WIDTH_MAX;
+	return columns < LADDER_WIDTH_MAX ? (int)columns : LADDER_WIDTH_MAX;
 }
 
 struct ladder_style trace_style(const struct trace_look *look)
@@ -179,7 +183,7 @@ struct ladder_style trace_style(const struct trace_look *look)
 	const bool is_auto = !look->colour || strcmp(look->colour, "auto") == 0;
 
 	return (struct ladder_style){
-		.width = look->width ? (int)look->width : terminal_width(),
+		.width = look->width ? (int)look->width : line_width(),
 		.colour = is_auto ? trace_wants_colour() : strcmp(look->colour, "always") == 0,
 	};
 }

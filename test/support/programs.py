@@ -21,7 +21,7 @@ NETWORK = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
 def environment(**more):
     """The environment of a program: without the caller's variables of Verbena."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("VERBENA_")
-            and k not in ("LD_LIBRARY_PATH", "LD_BIND_NOW", "NO_COLOR")}
+            and k not in ("LD_LIBRARY_PATH", "LD_BIND_NOW", "NO_COLOR", "COLUMNS")}
     return {**kept, "VERBENA_WORLD": WORLD, **more}
 
 
