@@ -300,11 +300,7 @@ static int join(const char *path, const struct segments *segments, uint64_t firs
 	FILE *out = open_new(path, name);
 	int err = out ? write_log(segments, first, out) : errno;
 
-	if (out)
-		err = replace(out, name, path, err);
-	if (!err && segments->older)
-		remove_beside(path, TAIL_OLDER);
-	return err;
+	return out ? replace(out, name, path, err) : err;
 }
 
 int tail_join_log(const char *path, uint64_t count, uint64_t *left_out)
@@ -324,6 +320,9 @@ int tail_join_log(const char *path, uint64_t count, uint64_t *left_out)
 	if (segments.older || first > segments.first)
 		err = join(path, &segments, first);
 	close_segments(&segments);
+	/* A process that was killed in the middle of a change of segments leaves NAME under both names. */
+	if (!err)
+		remove_beside(path, TAIL_OLDER);
 	*left_out = err ? segments.first - 1 : first - 1;
 	return err;
 }

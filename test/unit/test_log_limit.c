@@ -215,14 +215,22 @@ void test_without_an_older_half_the_log_is_emptied(void)
 	TEST_ASSERT_EQUAL_UINT64(1030, last);
 }
 
-/* A process was killed after the older half had got its name, and before the file led to the new half. */
+/* A process was killed after the older half had got its name, and before the file led to the new half. The join
+ * leaves one name. */
 void test_one_file_with_both_names_is_read_once(void)
 {
+	uint64_t missing;
+
 	write_and_die(950);
 	TEST_ASSERT_EQUAL_INT(0, unlink(older));
 	TEST_ASSERT_EQUAL_INT(0, link(path, older));
 	read_log(tail_open_log(path));
 	TEST_ASSERT_EQUAL_UINT64(900, left_out);
+	TEST_ASSERT_EQUAL_UINT64(950, last);
+	TEST_ASSERT_EQUAL_INT(0, tail_join_log(path, 100, &missing));
+	TEST_ASSERT_EQUAL_UINT64(900, missing);
+	TEST_ASSERT_NOT_EQUAL(0, access(older, F_OK));
+	read_log(fopen(path, "r"));
 	TEST_ASSERT_EQUAL_UINT64(950, last);
 }
 

@@ -1189,7 +1189,9 @@ static void post_one(unsigned int engine, unsigned int number)
 
 static void expect_moved(const struct message *message)
 {
-	TEST_ASSERT_EQUAL_MEMORY(message->from, message->to, message->bytes);
+	/* Unity compares no 0 bytes. */
+	if (message->bytes)
+		TEST_ASSERT_EQUAL_MEMORY(message->from, message->to, message->bytes);
 	for (uint32_t i = message->bytes; i < SLOT; i++)
 		TEST_ASSERT_EQUAL_UINT8(0, message->to[i]);
 }

@@ -71,6 +71,11 @@ static inline void unity_bytes(const void *expected, const void *actual, size_t 
 	const uint8_t *left = expected;
 	const uint8_t *right = actual;
 
+	/* As Unity does, which Ceedling uses. */
+	if (!length_bytes) {
+		print_error("The comparison of 0 bytes holds nothing. %s\n", unity_text(message));
+		unity_fail(file, line);
+	}
 	for (size_t i = 0; i < length_bytes; i++) {
 		if (left[i] != right[i]) {
 			print_error("Byte %zu Expected 0x%02X Was 0x%02X. %s\n", i, left[i],
