@@ -374,7 +374,7 @@ struct locked {
 	unsigned int stuck; /* counts the parts that nobody writes and that cannot be locked */
 };
 
-/* Keeps the finished parts of a list and locks them. Writes the sentence for the first of those that are stuck. */
+/* Keeps the finished parts of a list and locks them. Writes a sentence about the first part that is stuck. */
 static void lock_finished(struct locked *locked, char *sentence)
 {
 	struct parts *parts = &locked->parts;

@@ -429,7 +429,7 @@ void test_what_is_due_fires_with_the_post_that_asks_for_the_time(void)
 /* --- the progress thread --- */
 
 /*
- * Starts the progress thread, and returns when the thread has seen that the program polls, so that it need not listen.
+ * Starts the progress thread, and returns when the thread has seen that the program polls, and has stopped listening.
  * Time stands still between a poll and the look of the thread: on a busy machine the thread would look too late.
  */
 static void start(void)
