@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/check/poison.h"
 
+#include "src/guard/memcheck.h"
+
 #include <dlfcn.h>
 #include <string.h>
-
-#include "src/check/memcheck.h"
 
 /* On x86-64 the guard copies without instrumented functions. On other processors its copies go through
  * functions that AddressSanitizer replaces. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/guard/readable.h"
 
+#include "src/guard/memcheck.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,20 +15,9 @@ enum {
 	WORD_BYTES = 8, /* a signal mask of the kernel; a word does not cross the end of a page */
 };
 
-/* RUNNING_ON_VALGRIND of <valgrind/valgrind.h>. Without Valgrind these instructions change nothing. */
 static bool runs_on_valgrind(void)
 {
-	uintptr_t answer = 0;
-#if defined(__x86_64__)
-	const uintptr_t question[6] = {0x1001};
-
-	__asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi\n"
-			 "xchgq %%rbx, %%rbx\n"
-			 : "+d"(answer)
-			 : "a"(question)
-			 : "cc", "memory");
-#endif
-	return answer;
+	return memcheck_ask(VALGRIND_RUNNING_ON_VALGRIND, NULL, NULL, 0);
 }
 
 /* Valgrind would report the other bytes of the word, which the program may not have written. */

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asks Valgrind's memcheck about memory. In a process that does not run under it, a request has no effect and
- * the answer is 0.
+ * Asks Valgrind about a process, and its memcheck about memory. In a process that does not run under Valgrind, a
+ * request has no effect and the answer is 0.
  *
  * The numbers and instructions are the ABI of Valgrind's client requests, which <valgrind/valgrind.h> and
  * <valgrind/memcheck.h> define. They stand here so that a build does not depend on whether Valgrind is
  * installed when the build folder is set up.
  */
-#ifndef SRC_CHECK_MEMCHECK_H
-#define SRC_CHECK_MEMCHECK_H
+#ifndef SRC_GUARD_MEMCHECK_H
+#define SRC_GUARD_MEMCHECK_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 enum memcheck_request {
+	VALGRIND_RUNNING_ON_VALGRIND = 0x1001, /* of Valgrind itself; takes no arguments */
 	MEMCHECK_MAKE_MEM_UNDEFINED = 0x4d430001,
 	MEMCHECK_GET_VBITS = 0x4d430008,
 	MEMCHECK_MAKE_MEM_DEFINED_IF_ADDRESSABLE = 0x4d43000b,
